@@ -473,6 +473,44 @@ def test_a_policy_with_a_prior():
     assert json.dumps(to_dict(from_dict(json.loads(text)))) == text
 
 
+def test_a_prior_may_be_given_as_lists(monkeypatch):
+    one, two = Believing(["F"], n_features=2, seed=1), Believing(["F"], n_features=2, seed=1)
+    monkeypatch.setattr(Believing, "prior", lambda self: Prior([3, -1], [[4, 1], [1, 2]]))
+    three = Believing(["F"], n_features=2, seed=1)
+    rows, rewards = [[1.0, 2.0], [0.5, 0.0]], [1.0, 4.0]
+    for policy in (one, three):
+        policy.absorb([0, 0], rows, rewards)
+    two.merge(three)
+    for policy in (two, three):
+        np.testing.assert_allclose(policy._state.arms.table, one._state.arms.table, atol=1e-12)
+    assert three.bias().to_dict() == one.bias().to_dict()
+
+
+@pytest.mark.parametrize(
+    ("prior", "words"),
+    [
+        ((PRIOR.mean, PRIOR.precision), r"the prior is .*; allowed is Prior"),
+        (Prior(np.zeros(3), PRIOR.precision), r"mean has shape \(3,\); allowed is \(2,\)"),
+        (Prior(PRIOR.mean, np.eye(3)), r"precision has shape \(3, 3\); allowed is \(2, 2\)"),
+        (Prior(np.array([np.nan, 0.0]), np.eye(2)), "mean has a NaN"),
+        (Prior(PRIOR.mean, np.full((2, 2), np.inf)), "precision has a NaN or an infinity"),
+        (Prior(PRIOR.mean, np.array([[2.0, 1.0], [0.0, 2.0]])), "precision is not symmetric"),
+        (Prior(PRIOR.mean, np.ones((2, 2))), "precision is not positive definite"),
+        (Prior(PRIOR.mean, -np.eye(2)), "precision is not positive definite"),
+        (Prior("ab", np.eye(2)), "mean is not a table of numbers"),
+    ],
+)
+def test_a_prior_that_is_no_distribution_is_refused(prior, words, monkeypatch):
+    monkeypatch.setattr(Believing, "prior", lambda self: prior)
+    policy = Believing(["F", "M"], n_features=2)
+    for use in (lambda: policy.select(np.ones((2, 2))), lambda: to_dict(policy)):
+        with pytest.raises(eh.errors.InputError, match=words) as error:
+            use()
+        assert "\n" not in str(error.value)
+    with pytest.raises(eh.errors.InputError, match=words):
+        regressions(1, 2, prior=prior)
+
+
 def test_noise_with_a_prior_is_unbiased():
     """E[criterion] = n sigma^2 when coefficients are drawn from the prior; 400 draws, 4 errors."""
     generator, variances = np.random.default_rng(3), []

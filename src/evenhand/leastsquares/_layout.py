@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import woven
-from evenhand.leastsquares._prior import Prior, write_prior
+from evenhand.leastsquares._prior import Prior, checked_prior, write_prior
 from evenhand.leastsquares._vectors import LANES, place
 
 RIDGE, INFINITE, PSEUDO_INVERSE, PRIOR = range(4)
@@ -133,7 +133,7 @@ def regressions(
         rows[:, k * width - k * (k - 1) // 2] = np.sqrt(ridge)
         rows[:, tail - width : tail - width + d] = 1.0 / np.sqrt(ridge)
     if prior is not None:
-        write_prior(rows, prior, width, tail)
+        write_prior(rows, checked_prior(prior, d), width, tail)
     if singular in NEVER_SINGULAR:
         rows[:, tail + RANK] = d
     return fits

@@ -7,6 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand import _checks
+from evenhand.errors import InputError
+
 
 class Prior(NamedTuple):
     """The belief about coefficients before any data: N(mean, sigma^2 precision^-1).
@@ -25,6 +28,38 @@ class Prior(NamedTuple):
 
     mean: NDArray[np.float64]
     precision: NDArray[np.float64]
+
+
+def checked_prior(prior: Prior, n_features: int) -> Prior:
+    """The prior in arrays; an InputError unless it is a normal distribution of this many numbers.
+
+    Example:
+        >>> from evenhand.leastsquares._prior import Prior, checked_prior
+        >>> checked_prior(Prior([2.0], [[4.0]]), 1).mean
+        array([2.])
+        >>> checked_prior(Prior([2.0], [[0.0]]), 1)
+        Traceback (most recent call last):
+        evenhand.errors.InputError: the prior's precision is not positive definite; allowed is ...
+    """
+    if not isinstance(prior, Prior):
+        raise InputError(
+            f"the prior is {_checks.shown(prior)}; allowed is Prior(mean, precision) or None"
+        )
+    d = n_features
+    mean = _checks.numbers("the prior's mean", prior.mean, (d,))
+    precision = _checks.numbers("the prior's precision", prior.precision, (d, d))
+    if np.abs(precision - precision.T).max() > 1e-9 * np.abs(precision).max():
+        raise InputError(
+            "the prior's precision is not symmetric; allowed is the inverse of a covariance matrix"
+        )
+    try:
+        np.linalg.cholesky(precision)
+    except np.linalg.LinAlgError:
+        raise InputError(
+            "the prior's precision is not positive definite; allowed is the inverse of a "
+            "covariance matrix, such as a small number times the identity"
+        ) from None
+    return Prior(mean, precision)
 
 
 def write_prior(rows: NDArray[np.float64], prior: Prior, width: int, tail: int) -> None:

@@ -68,8 +68,8 @@ class Learned(Live):
         its, _ = other._learned_so_far()  # a copy, so that nobody holds two locks
         with self._lock:
             mine = self._state
-            merge(mine.arms, its.arms, self.prior())
-            merge(mine.groups, its.groups, self.prior())
+            merge(mine.arms, its.arms, self._prior)
+            merge(mine.groups, its.groups, self._prior)
             self.merge_own(mine.own, its.own)
             self._after_merging()
 
@@ -190,7 +190,7 @@ class Learned(Live):
         from evenhand.bias import bias_report, statistics_of
 
         with self._lock:
-            statistics = statistics_of(self.groups, self._state.arms, self.prior())
+            statistics = statistics_of(self.groups, self._state.arms, self._prior)
         return bias_report(
             statistics,
             reference=self.groups.reference if reference is None else reference,

@@ -15,6 +15,7 @@ from evenhand._compile.generics import telling
 from evenhand._random import mix
 from evenhand.errors import InputError
 from evenhand.leastsquares import Prior
+from evenhand.leastsquares._prior import checked_prior
 from evenhand.policies import _calls as calls
 from evenhand.policies import _kernels as kernels
 from evenhand.policies._settings import Settled, own_state
@@ -96,7 +97,9 @@ class Live(Settled):
         return NOTHING
 
     def prior(self) -> Prior | None:
-        """A prior of all coefficients, in place of a ridge.
+        """What is believed about the coefficients of every regression before any data.
+
+        It takes the place of a ridge: N(mean, sigma^2 precision^-1), where sigma is the noise.
 
         Example:
             >>> import numpy as np, evenhand as eh
@@ -268,6 +271,11 @@ class Live(Settled):
         self._lock = threading.RLock()
 
     @cached_property
+    def _prior(self) -> Prior | None:
+        prior = self.prior()
+        return None if prior is None else checked_prior(prior, self._shape[1])
+
+    @cached_property
     def _members(self) -> Members:
         return members_of(self.groups.of, len(self.groups))
 
@@ -323,7 +331,7 @@ class Live(Settled):
                 first_of_ties=self.conventions.ties == "first",
             ),
             own,
-            self.prior(),
+            self._prior,
         )
 
     @property

@@ -150,7 +150,7 @@ class Policy(Learned):
         context, scores = np.empty(self._shape[1]), np.empty((N_SCORES, self._all_arms.size))
         with self._lock:  # a round belongs to one decision, and so do its scores
             t = self.round + 1
-            rule = self._rule if self._is_compiled else self._scored_in_python(rows)
+            rule = self._rule if self._is_compiled else self._scored_in_python(rows, t)
             arm, propensity, explored = self._decide(
                 rule,
                 self._compiled_state,
@@ -204,7 +204,7 @@ class Policy(Learned):
         chances = np.empty(self.n_arms)
         with self._lock:
             t = self.round + 1 if given is None else given
-            rule = self._rule if self._is_compiled else self._scored_in_python(rows)
+            rule = self._rule if self._is_compiled else self._scored_in_python(rows, t)
             arm, _, _ = self._decide(
                 rule,
                 self._compiled_state,
@@ -377,8 +377,17 @@ class Policy(Learned):
                 if not self._is_compiled:
                     self.learn(int(arm), row, float(value))
 
-    def _scored_in_python(self, rows: NDArray[np.float64]) -> NamedTuple:
-        """The scores of a round from `score`, as a rule that holds them."""
+    def _scored_in_python(self, rows: NDArray[np.float64], t: int) -> NamedTuple:
+        """The scores of round t from `score`, as a rule that holds them."""
+        before = self.round
+        self.__dict__["round"] = t - 1  # which `score` and the widths go by
+        try:
+            return PlainRule(self._table_of_scores(rows))
+        finally:
+            self.__dict__["round"] = before
+
+    def _table_of_scores(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What `score` returns, with rows for the scores that it leaves out."""
         table = np.atleast_2d(np.asarray(self.score(rows), dtype=np.float64))
         if table.shape not in ((1, self.n_arms), (N_SCORES, self.n_arms)) or np.isnan(table).any():
             raise InputError(
@@ -389,7 +398,7 @@ class Policy(Learned):
             estimate, width = self.intervals(rows)
             zero = np.zeros(self.n_arms)
             table = np.vstack([estimate, width, zero, zero, table])
-        return PlainRule(np.ascontiguousarray(table))
+        return np.ascontiguousarray(table)
 
     def __repr__(self) -> str:
         return (

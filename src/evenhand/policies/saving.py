@@ -189,7 +189,7 @@ def _table(saved: Any) -> NDArray[np.float64]:
 def _own_table(saved: Any) -> NDArray[Any]:
     """A table of the policy's own: float64, or int64 if all of its numbers are whole."""
     values = _array(saved)
-    if values.dtype.kind == "U":  # the text of infinities; asarray has rounded nothing yet
+    if values.dtype.kind == "U":  # beside the text of infinities, NumPy makes all numbers text
         values = np.array(saved, dtype=object)
         words = {item for item in values.ravel() if isinstance(item, str)}
         values = values.astype(np.float64) if words <= {"inf", "-inf"} else values
@@ -207,7 +207,7 @@ def _array(saved: Any) -> NDArray[Any]:
 
 def _check_sizes(policy: Policy, arms: NDArray[np.float64], groups: NDArray[np.float64]) -> None:
     """Check the sizes before memory is allocated: a damaged setting may ask for any amount."""
-    d, full = policy._shape[1], policy.singular == "ridge" or policy.prior() is not None
+    d, full = policy._shape[1], policy.singular == "ridge" or policy._prior is not None
     blocks = (-(-policy.n_arms // LANES), len(policy.groups) if policy.learns_groups else 0)
     for values, number in zip((arms, groups), blocks, strict=True):
         shape = shape_for(number, d, full)
