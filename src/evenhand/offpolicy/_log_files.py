@@ -14,13 +14,13 @@ from evenhand._columns.file_formats import Reading
 from evenhand._columns.missing_marks import Given, Marks, without_marks
 from evenhand._columns.rewards import numbers_for, observed_rewards
 from evenhand._columns.table_files import read_table
-from evenhand.errors import DataError, InputError, blank, setting
+from evenhand.errors import DataError, InputError, blank, entries_of, setting
 from evenhand.events._candidates import CONTEXTS
 from evenhand.events._header import About
 from evenhand.events._read import Whole, labelled, read_whole
 from evenhand.events._schema import NAMES, checked
 from evenhand.events._tables import SUFFIXES, beside, log_path
-from evenhand.events.columns import find_roles
+from evenhand.events.columns import ROLES, find_roles
 from evenhand.groups import Groups
 from evenhand.offpolicy._seen_rows import Origin, rewards_by_arm
 from evenhand.offpolicy._targets import check_fit
@@ -106,28 +106,31 @@ def read_logged(
         >>> eh.offpolicy.read_logged(path).groups.labels
         ('F', 'M')
     """
-    named = dict(columns or {})
-    prepare = _prepared(named.get("reward"), reward_values, missing_marks)
-    reading = Reading(encoding, decimal, delimiter, sheet)
-    if reading.chosen or Path(log).suffix not in SUFFIXES:
-        whole: Whole | None = _read_other(Path(log), reading, named, prepare)
-    else:
-        whole = read_whole(log_path(log), named or None, prepare)
-    if whole is None:
-        raise InputError(f"{setting('log')} is {str(log)!r}, but there is no such log", value=log)
-    about, frame = whole.about, whole.frame
-    frame = later(frame, after)
-    if about is None:
-        return _of_others(frame, target, named, list(features), shared, groups)
-    given: dict[str, Any] = {**named, "features": features, "shared": shared, "groups": groups}
-    given |= {"reward_values": reward_values, "missing_marks": missing_marks}
-    wrong = [name for name, value in given.items() if value]
-    if wrong:
-        raise InputError(
-            f"{setting(wrong[0])} is for logs that evenhand did not write; {log} names its own "
-            "columns"
-        )
-    return of_own(frame, about)
+    with entries_of("columns", ROLES):  # which are flags of their own on the command line
+        named = dict(columns or {})
+        prepare = _prepared(named.get("reward"), reward_values, missing_marks)
+        reading = Reading(encoding, decimal, delimiter, sheet)
+        if reading.chosen or Path(log).suffix not in SUFFIXES:
+            whole: Whole | None = _read_other(Path(log), reading, named, prepare)
+        else:
+            whole = read_whole(log_path(log), named or None, prepare)
+        if whole is None:
+            raise InputError(
+                f"{setting('log')} is {str(log)!r}, but there is no such log", value=log
+            )
+        about, frame = whole.about, whole.frame
+        frame = later(frame, after)
+        if about is None:
+            return _of_others(frame, target, named, list(features), shared, groups)
+        given: dict[str, Any] = {**named, "features": features, "shared": shared, "groups": groups}
+        given |= {"reward_values": reward_values, "missing_marks": missing_marks}
+        wrong = [name for name, value in given.items() if value]
+        if wrong:
+            raise InputError(
+                f"{setting(wrong[0])} is for logs that evenhand did not write; {log} names its own "
+                "columns"
+            )
+        return of_own(frame, about)
 
 
 def _read_other(
