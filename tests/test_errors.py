@@ -5,6 +5,8 @@ import warnings
 
 import pytest
 
+import evenhand as eh
+from evenhand.cli import main
 from evenhand.errors import (
     DataError,
     EvenhandError,
@@ -81,3 +83,21 @@ def test_an_extra_and_a_warning_speak_as_well():
 
 def test_callers_may_catch_what_python_has():
     assert issubclass(InputError, ValueError) and issubclass(InputError, EvenhandError)
+
+
+def test_columns_are_entries_of_a_parameter_where_they_are_one(tmp_path, capsys):
+    """`read_logged` takes the columns in a dictionary, and the command line as flags."""
+    path = tmp_path / "log.csv"
+    path.write_text("arm,reward,chance\na,1,0.5\nb,0,0.5\n")
+    with pytest.raises(DataError) as missing:
+        eh.offpolicy.read_logged(path)
+    assert 'name it, such as columns={"propensity": COLUMN}: the log' in str(missing.value)
+    assert main(["value", str(path), "--uniform"]) == 2
+    assert "name it, such as --propensity COLUMN: the log" in capsys.readouterr().err
+    with pytest.raises(DataError) as wrong:
+        eh.offpolicy.read_logged(path, columns={"propensity": "p"})
+    assert "columns[\"propensity\"] is 'p', which is not a column;" in str(wrong.value)
+    assert wrong.value.parameter == "columns"
+    policy = eh.TopInterval(["F", "M"], n_features=1)
+    with pytest.raises(DataError, match=r'columns\["reward"\] is \'paid\', which is not a column'):
+        eh.replay(path, policy, columns={"reward": "paid"})

@@ -105,8 +105,8 @@ def _by_attribute(groups: Groups, given: Any) -> dict[str, Any]:
     names = [attribute.name for attribute in groups.attributes]
     if given is None:
         raise InputError(
-            "groups is None; the groups of this policy come with each round: give groups=[...], a "
-            f"level of {' and of '.join(names)} for every candidate, or None if they did not say"
+            "groups is None; the groups of this policy come with each round: give a level of "
+            f"{' and of '.join(names)} for every candidate, or None if they did not say"
         )
     unmasked("groups", given)
     if hasattr(given, "columns"):

@@ -21,6 +21,7 @@ Language = Literal["python", "command line", "file"]
 # Characters for private use, which no ordinary text contains.
 _BEGIN, _BETWEEN, _END, _BLANK = "\ue000", "\ue001", "\ue002", "\ue003"
 MARK = re.compile(f"{_BEGIN}([^{_BETWEEN}{_END}]*)(?:{_BETWEEN}([^{_END}]*))?{_END}")
+ENTRY = re.compile(r"(?P<whole>\w+)\.(?P<name>\w+)")  # an entry of a setting: columns.reward
 
 # Settings with another name on the command line, and those that may be repeated there.
 FLAGS = {
@@ -101,6 +102,32 @@ def literal(value: Any) -> str:
     return setting("", value)
 
 
+def as_entries(message: str, whole: str, names: Collection[str]) -> str:
+    """A message in which settings of these names are entries of another setting.
+
+    Args:
+        message: with settings in it.
+        whole: the setting that has the entries, a dictionary in Python.
+        names: those of the settings.
+
+    Example:
+        >>> from evenhand._setting_names import as_entries
+        >>> from evenhand.errors import blank, in_language, setting
+        >>> message = f"give {setting('reward', blank('COLUMN'))}"
+        >>> message = as_entries(message, "columns", ["reward"])
+        >>> in_language(message, "python")
+        'give columns={"reward": COLUMN}'
+        >>> in_language(message, "command line")
+        'give --reward COLUMN'
+    """
+
+    def put(mark: re.Match[str]) -> str:
+        dotted = f"{whole}.{mark[1]}" if mark[1] in names else mark[1]
+        return mark[0].replace(mark[1], dotted, 1) if mark[1] else mark[0]
+
+    return MARK.sub(put, message)
+
+
 def blank(word: str) -> str:
     """A placeholder in the value of a setting, for the reader to fill in.
 
@@ -137,7 +164,9 @@ def _put(name: str, code: str | None, speech: _Speech) -> str:
     value = None if code is None else json.loads(code)
     if not name:
         return _literal(value, speech.language == "file")
+    entry = ENTRY.fullmatch(name)
     if speech.language == "command line":
+        name = entry["name"] if entry else name  # entries have flags of their own
         whole, bracket, part = name.partition("[")  # one entry of it: reward_values['paid']
         flag = FLAGS.get(whole, "--" + whole.replace("_", "-"))
         if speech.flags is None or flag in speech.flags:
@@ -145,6 +174,10 @@ def _put(name: str, code: str | None, speech: _Speech) -> str:
     if speech.language == "file":
         key = KEYS.get(name, name)
         return key if value is None else f"{key} = {_literal(value, file=True)}"
+    if entry and value is None:
+        return f"{entry['whole']}[{_literal(entry['name'])}]"
+    if entry:
+        name, value = entry["whole"], {entry["name"]: value}
     return name if value is None else f"{name}={_literal(value)}"
 
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 import os
 import pickle
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 from evenhand._setting_names import (
     MARK,
     Language,
+    as_entries,
     blank,
     in_language,
     literal,
@@ -32,6 +34,7 @@ __all__ = [
     "MissingExtraError",
     "SeenWarning",
     "blank",
+    "entries_of",
     "in_language",
     "is_outside",
     "literal",
@@ -152,6 +155,31 @@ class InputError(EvenhandError, ValueError):
     ) -> Self:
         """Used by pickle, because errors come back from worker processes."""
         return cls(message, parameter=parameter, value=value, allowed=allowed, hint=hint)
+
+
+@contextmanager
+def entries_of(whole: str, names: Collection[str]) -> Iterator[None]:
+    """Name settings as entries of another one in errors from inside a `with` block.
+
+    Args:
+        whole: the setting that has the entries.
+        names: those of the settings.
+
+    Example:
+        >>> from evenhand.errors import InputError, entries_of, setting
+        >>> try:
+        ...     with entries_of("columns", ["reward"]):
+        ...         raise InputError(f"no column is the reward; give {setting('reward', 'paid')}")
+        ... except InputError as error:
+        ...     print(error)
+        no column is the reward; give columns={"reward": "paid"}
+    """
+    try:
+        yield
+    except InputError as error:
+        parameter = whole if error.parameter in names else error.parameter
+        message = as_entries(error.message, whole, names)
+        raise type(error)(message, parameter=parameter, value=error.value) from error.__cause__
 
 
 class DataError(InputError):

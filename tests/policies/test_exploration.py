@@ -87,7 +87,7 @@ def test_a_function_without_a_horizon_is_an_error():
     with pytest.raises(ValueError) as error:
         schedule(lambda t: 1 / t, None)
     assert str(error.value) == (
-        "exploration given as a function needs a horizon: give horizon=..., "
+        "exploration given as a function needs a horizon: give horizon=ROUNDS, "
         "or a list of probabilities whose last one is kept"
     )
 

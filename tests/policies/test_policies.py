@@ -304,7 +304,7 @@ def test_a_decision_whose_context_was_changed_is_refused():
         with pytest.raises(ValueError, match="decision has a context"):
             policy.update(decision, 1.0)
     for wrong in (3, None, [3]):
-        with pytest.raises(ValueError, match="allowed is the result of `select`"):
+        with pytest.raises(ValueError, match="allowed is the result of select"):
             policy.update(wrong, 1.0)
     assert policy.counts.sum() == before
 

@@ -416,7 +416,7 @@ def test_explanations_add_up_and_the_highest_score_is_chosen():
         assert table.score.argmax() == decision.arm
         bonuses.append(table.bonus[0] / decision.scores.width[0])
     assert len(set(bonuses)) == 50 and min(bonuses) > 0.0
-    with pytest.raises(ValueError, match="allowed is the result of `select`"):
+    with pytest.raises(ValueError, match="allowed is the result of select"):
         policy.explain(3)
 
 

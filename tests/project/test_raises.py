@@ -1,4 +1,4 @@
-"""Every error about input is one of our own, and no message of the library names flags."""
+"""Every error about input is one of our own, and its message is in no single caller's language."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import pytest
 import evenhand
 
 ROOT = Path(evenhand.__file__).parent
-FLAG = re.compile(r"(?<![\w-])--[a-z]")
-# Where messages may name flags: modules of the command line, and those about flags.
-OF_FLAGS = ("cli", "_setting_names.py")
+# Flags, keywords and values, public names as Python has them, and code between backticks.
+OF_ONE_LANGUAGE = re.compile(r"(?<![\w-])--[a-z]|\bLOG\b|(?<![\w.])\w+ ?=(?!=)|\beh\.\w|`")
+# Where messages may be in one language: modules of the command line, and the one that translates.
+OF_LANGUAGES = ("cli/", "service/_commands.py", "_setting_names.py")
 FILES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 # Compiled code can raise nothing else; `telling` turns these into errors of our own.
 COMPILED = {"policies/_calls.py": 1, "simulation/_compiled_rounds.py": 1}
 ERRORS = {"InputError", "DataError", "DamagedError", "MissingExtraError", "DownloadError"}
+TRANSLATED = {"setting", "literal", "blank"}
 TOLD = {"ValueError", "InputWarning", "SeenWarning", *ERRORS}
 
 
@@ -37,13 +39,37 @@ def test_errors_about_input_are_our_own(path):
     )
 
 
+def texts_in(node):
+    """The plain text of a message: what is not put into the caller's language."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    if not (named and node.func.id in TRANSLATED):
+        for part in ast.iter_child_nodes(node):
+            yield from texts_in(part)
+
+
 @pytest.mark.parametrize("path", FILES, ids=str)
-def test_the_library_does_not_name_flags(path):
-    if path.parts[0] in OF_FLAGS:
+def test_messages_are_in_no_single_language(path):
+    if path.as_posix().startswith(OF_LANGUAGES):
         return
     for node in calls(path, TOLD):
-        texts = [
-            constant.value for constant in ast.walk(node) if isinstance(constant, ast.Constant)
-        ]
-        flags = [text for text in texts if isinstance(text, str) and FLAG.search(text)]
-        assert not flags, f"{path}, line {node.lineno}: name the setting by `setting`"
+        wrong = [text for text in texts_in(node) if OF_ONE_LANGUAGE.search(text)]
+        assert not wrong, f"{path}, line {node.lineno}: name settings by `setting`: {wrong}"
+
+
+@pytest.mark.parametrize(
+    ("code", "is_wrong"),
+    [
+        ("InputError(f'choose --missing drop')", True),
+        ("InputError(f'x has {n} rows; choose missing=\"drop\"')", True),
+        ("InputError('give groups=[...]')", True),
+        ("InputError('x is 3; allowed is eh.PAPER')", True),
+        ("InputError('allowed is the result of `select`')", True),
+        ("InputError(f\"x is {x!r}; choose {setting('missing', 'drop')}\")", False),
+        ("InputError(f\"give {literal('a=b')}, a well-known one\")", False),
+    ],
+)
+def test_text_of_one_language_is_found(code, is_wrong):
+    texts = texts_in(ast.parse(code))
+    assert any(OF_ONE_LANGUAGE.search(text) for text in texts) == is_wrong

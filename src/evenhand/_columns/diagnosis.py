@@ -96,17 +96,15 @@ def numbers_in_text(values: Sequence[str], marks: Marks) -> NumbersAsText | None
         shown = int(decimal.to_numpy().argmax())
         return NumbersAsText(
             f"numbers with a decimal comma, such as {text.iloc[shown]!r}, as text{beside}",
-            f"write them with a point ({bare.iloc[shown]}), in pandas with "
-            "read_csv(..., decimal=',') or str.replace; an audit of CSV files takes "
-            f"{setting('decimal', ',')}",
+            f"write them with a point ({bare.iloc[shown]}); where CSV files are read, by pandas or "
+            f"in an audit, say {setting('decimal', ',')}",
             first,
         )
     signs = text[numbers & ~plain]
     if len(signs):
         return NumbersAsText(
             f"numbers with separators or signs, such as {signs.iloc[0]!r}, as text{beside}",
-            f"write them without ({bare[signs.index[0]]}), in pandas with "
-            "read_csv(..., thousands=',') or str.replace",
+            f"write them without ({bare[signs.index[0]]})",
             first,
         )
     fit = [word for word in words[:SHOWN] if "," not in word]

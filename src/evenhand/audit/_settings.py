@@ -69,7 +69,8 @@ class AuditSettings:
         Marks(self.marks.every).check_rewards("", self.reward_values)
         if self.features is not None and not self.features:
             raise InputError(
-                f"{setting('features')} is empty; allowed is at least one column, or None for all"
+                f"{setting('features')} is empty; allowed is at least one column: leave it out for "
+                "all"
             )
         self._check_left_out()
         self._check_probabilities()
@@ -82,7 +83,8 @@ class AuditSettings:
         if not isinstance(given, Mapping) or len(given) < 2 or len({*given.values()}) < len(given):
             raise InputError(
                 f"{setting('group_probability')} is {given!r}; allowed is a column for each of two "
-                "or more groups, such as black=p_black and white=p_white",
+                "or more groups, such as "
+                f"{setting('group_probability', {'black': 'p_black', 'white': 'p_white'})}",
                 value=given,
             )
         object.__setattr__(self, "group_probability", {str(k): str(v) for k, v in given.items()})

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand.errors import DataError
+from evenhand.errors import DataError, setting
 from evenhand.events._candidates import CHANCES, CONTEXTS, candidates
 from evenhand.events._read import ATTRS, read_log
 from evenhand.events._schema import NAMES
@@ -42,7 +42,7 @@ def parts_of_log(log: str | Path | pd.DataFrame) -> dict[str, Any]:
         source = "a frame" if isinstance(log, pd.DataFrame) else repr(str(log))
         raise DataError(
             f"log is {source} that does not come from a log of evenhand's; give its path, or the "
-            "frame of eh.read_log or eh.simulate_log, or use Logged.from_frame(frame, groups)"
+            "frame of read_log or simulate_log; for another frame, use Logged.from_frame"
         )
     labels, features = attrs["groups"], attrs["features"]
     missing = [name for name in (ARM, REWARD, OVERRIDE, *features) if name not in frame]
@@ -80,15 +80,15 @@ def _members(
     if rows.ndim == 2 and not parts["shared"]:
         raise DataError(
             "groups came with each round, and the log keeps only the chosen candidates, so it does "
-            "not say which groups the others were in; log with eh.log_to(..., candidates=True)"
+            "not say which groups the others were in; write a log that keeps all candidates, with "
+            f"{setting('candidates', True)}"
         )
     groups = candidate_groups(attributes, features, rows)
     if groups.uncertain:
         raise DataError(
             f"{' and '.join(attributes)} came as probabilities for {groups.uncertain:,} "
             "candidates, and values by group need groups that are known; keep the rounds in which "
-            "all groups are known, or give Logged(..., groups=['all'] * n_arms) for the value "
-            "over everybody"
+            "all groups are known, or put all arms into one group for the value over everybody"
         )
     members = groups.of if rows.ndim == 3 else np.repeat(groups.of[:, None], arms, axis=1)
     if "available" in parts:

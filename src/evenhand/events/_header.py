@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
-from evenhand.errors import DamagedError, DataError, InputError
+from evenhand.errors import DamagedError, DataError, EvenhandError, InputError
 from evenhand.events.columns import ORDER, ROLES
 
 FORMAT = "evenhand log"
@@ -183,6 +183,8 @@ def one_line(error: BaseException) -> str:
     """An error as one line; some libraries write more."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
+    if isinstance(error, EvenhandError):
+        return error.message  # in which settings can still be translated
     words = str(error) if isinstance(error, (ValueError, OSError)) else repr(error)
     return " ".join(words.split()) or repr(error)
 

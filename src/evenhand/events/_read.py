@@ -255,7 +255,8 @@ def read_table(
         return _as_written(path, about, frame, first, torn, going_on)
     except DAMAGE as error:
         kind = DataError if about is None else DamagedError
-        raise kind(f"{path}: {one_line(error)}") from error
+        parameter = getattr(error, "parameter", None)
+        raise kind(f"{path}: {one_line(error)}", parameter=parameter) from error
 
 
 def _ends_with_a_line(file: IO[bytes]) -> bool:

@@ -227,7 +227,7 @@ class FileLedger:
 
     def _writing(self) -> Journal:
         if self._journal is None:
-            raise InputError(f"{self.path} was opened for reading; open it with eh.log_to to write")
+            raise InputError(f"{self.path} was opened for reading; open it with log_to to write")
         return self._journal
 
 

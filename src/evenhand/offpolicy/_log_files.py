@@ -18,13 +18,13 @@ from evenhand._columns.missing_marks import Given, Marks
 from evenhand._columns.rewards import numbers_for, observed_rewards
 from evenhand._columns.table_files import form_of, read_table
 from evenhand._columns.words import shown, word
-from evenhand.errors import DataError, InputError, blank, setting
+from evenhand.errors import DataError, InputError, blank, entries_of, setting
 from evenhand.events._candidates import CONTEXTS
 from evenhand.events._header import About
 from evenhand.events._read import Whole, labelled, read_whole
 from evenhand.events._schema import NAMES, checked
 from evenhand.events._tables import SUFFIXES, log_path
-from evenhand.events.columns import find_roles
+from evenhand.events.columns import ROLES, find_roles
 from evenhand.groups import Groups
 from evenhand.offpolicy._features import with_contexts
 from evenhand.offpolicy._seen_rows import Origin, rewards_by_arm
@@ -67,6 +67,7 @@ def later(frame: pd.DataFrame, after: int | None) -> pd.DataFrame:
     return rows
 
 
+@entries_of("columns", ROLES)  # which are flags of their own on the command line
 def read_logged(
     log: str | Path,
     target: Any = None,

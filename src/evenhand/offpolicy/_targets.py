@@ -51,7 +51,8 @@ def policy_probabilities(policy: HasPropensities, log: Logged) -> Array:
     if log.contexts is None or (log.contexts.ndim == 2 and not log.shared):
         raise InputError(
             "the log lacks the contexts of all arms, so a policy cannot say what it would do; "
-            "log with eh.log_to(..., candidates=True), or choose another target, such as uniform"
+            f"write a log that keeps all candidates, with {setting('candidates', True)}, or choose "
+            "another target, such as uniform"
         )
     k = log.groups.n_arms
     rows = log.contexts
@@ -89,7 +90,7 @@ def _propensities(policy: HasPropensities, contexts: Array, available: Bools | N
         chances = policy.propensities(contexts, available=available)  # type: ignore[call-arg]
     else:
         raise InputError(
-            f"{setting('target')} has a method propensities without a parameter `available`, and "
+            f"{setting('target')} has a method propensities without a parameter 'available', and "
             "arms are missing in some rounds of the log; add it, or give probabilities"
         )
     return numbers("propensities of the target", chances, (len(contexts),))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand import _checks
 from evenhand._checks import LARGEST, unmasked
 from evenhand._membership import check_rows, membership
-from evenhand.errors import InputError
+from evenhand.errors import InputError, InputWarning, setting
 from evenhand.leastsquares._layout import NEW_DIRECTION, SMALLEST
 from evenhand.policies.decision import Decision
 
@@ -158,7 +158,7 @@ def true_rewards(
     """The arms and contexts of decisions and their true rewards, checked before any is learned."""
     wrong = [item for item in decisions if not isinstance(item, Decision)]
     if wrong:
-        raise InputError(f"decision is {wrong[0]!r}; allowed is the result of `select`")
+        raise InputError(f"decision is {wrong[0]!r}; allowed is the result of select")
     if len(decisions) == 1 and np.ndim(values) == 0:
         reward_of(values, "true_reward")
     elif np.shape(values) != (len(decisions),):
@@ -193,9 +193,11 @@ def warn_of_unlike_features(rows: NDArray[np.float64]) -> None:
     if seen.size and seen.max() * NEW_DIRECTION["pseudo-inverse"] > seen.min():
         small, large = (int(np.flatnonzero(sizes == end)[0]) for end in (seen.min(), seen.max()))
         warnings.warn(
-            f"feature {small} is up to {seen.min():g} in size and feature {large} up to "
-            f"{seen.max():g}; the pseudo-inverse drops the smaller one: scale them, or use "
-            "singular='infinite'",
+            InputWarning(
+                f"feature {small} is up to {seen.min():g} in size and feature {large} up to "
+                f"{seen.max():g}; the pseudo-inverse drops the smaller one: scale them, or use "
+                f"{setting('singular', 'infinite')}"
+            ),
             stacklevel=3,
         )
 
@@ -218,7 +220,7 @@ def joined(
         if groups is not None:
             raise InputError(
                 "groups is given, but the groups of this policy are fixed; leave it out, or make "
-                "the policy with eh.Groups.per_round"
+                "its groups with Groups.per_round"
             )
         return rows_of(contexts, policy._shape)
     n_arms, width = policy._shape

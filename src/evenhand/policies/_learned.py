@@ -137,7 +137,7 @@ class Learned(Live):
         """
         if not self.learns_groups:
             raise InputError(
-                f"{type(self).__name__} keeps no group regressions; set learns_groups = True"
+                f"{type(self).__name__} keeps no group regressions; set learns_groups to True"
             )
         rows = checking.rows_of(contexts, self._shape)
         out = np.empty((2, len(self.groups), self.n_arms))

@@ -10,7 +10,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._checks import LARGEST
 from evenhand.conventions import Conventions
-from evenhand.errors import InputError
+from evenhand.errors import InputError, setting
 from evenhand.groups import Groups
 from evenhand.leastsquares import SINGULAR
 from evenhand.leastsquares._layout import numbers_of
@@ -120,7 +120,7 @@ def singular_treatment(
     if singular != "ridge":
         if ridge is not None:
             raise InputError(
-                f"ridge is {ridge!r} with singular={singular!r}, where it has no effect; "
+                f"ridge is {ridge!r} with {setting('singular', singular)}, where it has no effect; "
                 "leave one of them out"
             )
         return singular, None

@@ -101,9 +101,7 @@ class Policy(Learned):
         self.delta = _checks.number("delta", delta, 0.0, 1.0, open_ends=True)
         self.noise = known_noise(noise)
         if not isinstance(conventions, Conventions):
-            raise InputError(
-                f"conventions is {conventions!r}; allowed is eh.PAPER or eh.AUTHORS_CODE"
-            )
+            raise InputError(f"conventions is {conventions!r}; allowed is PAPER or AUTHORS_CODE")
         self.conventions = conventions
         self.singular, self.ridge = singular_treatment(singular, ridge, conventions)
         n_groups = len(self.groups) if self.learns_groups else 0
@@ -258,7 +256,7 @@ class Policy(Learned):
             decisions = list(decision) if isinstance(decision, Iterable) else [decision]
             wrong = [item for item in decisions if not isinstance(item, Decision)]
             if wrong:
-                raise InputError(f"decision is {wrong[0]!r}; allowed is the result of `select`")
+                raise InputError(f"decision is {wrong[0]!r}; allowed is the result of select")
             unmasked("context of a decision", [item.row for item in decisions])
             rounds = {"rounds": [item.round for item in decisions]} if self.learns_by_round else {}
             self.absorb(

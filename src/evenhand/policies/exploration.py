@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import woven
-from evenhand.errors import InputError
+from evenhand.errors import InputError, blank, setting
 
 Exploration = str | float | Sequence[float] | Callable[[int], float]
 
@@ -66,8 +66,9 @@ def schedule(exploration: Exploration, horizon: int | None) -> Schedule:
     if callable(exploration):
         if horizon is None:
             raise InputError(
-                "exploration given as a function needs a horizon: give horizon=..., "
-                "or a list of probabilities whose last one is kept"
+                "exploration given as a function needs a horizon: give "
+                f"{setting('horizon', blank('ROUNDS'))}, or a list of probabilities whose last one "
+                "is kept"
             )
         chances = [_chance(exploration(t)) for t in range(1, horizon + 1)]
     elif isinstance(exploration, Iterable):

@@ -9,7 +9,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._checks import LARGEST
-from evenhand.errors import InputError
+from evenhand.errors import InputError, blank, setting
 from evenhand.groups import Groups
 from evenhand.policies._kernels import kernel, score
 from evenhand.policies._scores import (
@@ -150,13 +150,13 @@ class GroupFairTopInterval(Policy):
         if len(self.groups) != 2:
             raise InputError(
                 f"groups are {', '.join(self.groups.names)}; GroupFairTopInterval allows exactly "
-                "two: use MultiGroupFairTopInterval for more, or put all but the sensitive one "
-                'together, TableWorld(..., others="together")'
+                "two: use MultiGroupFairTopInterval for more, or put all but the sensitive one of "
+                f"a table together with {setting('others', 'together')}"
             )
         if self.groups.sensitive is None:
             raise InputError(
-                "groups name no sensitive group; give Groups(labels, sensitive=...) with one of "
-                + ", ".join(self.groups.names)
+                "groups name no sensitive group; name it with "
+                f"{setting('sensitive', blank('GROUP'))}, one of {', '.join(self.groups.names)}"
             )
         self.groups.warn_of_single_arms()
 

@@ -69,7 +69,7 @@ def log_to(
         1      2     1.0        1  1.0
     """
     if policy is not None and not isinstance(policy, Policy):
-        raise InputError(f"policy is {policy!r}; allowed is a policy, such as eh.TopInterval(...)")
+        raise InputError(f"policy is {policy!r}; allowed is a policy, such as a TopInterval")
     if candidates is not None and not isinstance(candidates, (bool, np.bool_)):
         raise InputError(f"candidates is {candidates!r}; allowed is True or False")
     every = _checks.whole("snapshot_every", snapshot_every)

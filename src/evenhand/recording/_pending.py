@@ -181,12 +181,12 @@ class Pending:
             if round is None:
                 raise InputError(
                     f"decision is {decision!r}, an id that no decision of this log has; allowed is "
-                    "the result of `select`, its round or its id"
+                    "the result of select, its round or its id"
                 )
             return round
         if isinstance(decision, bool) or not isinstance(decision, (int, np.integer)):
             raise InputError(
-                f"decision is {decision!r}; allowed is the result of `select`, its round or its id"
+                f"decision is {decision!r}; allowed is the result of select, its round or its id"
             )
         return int(decision)
 

@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand.errors import DamagedError, DataError, InputError
+from evenhand.errors import DamagedError, DataError, InputError, blank, entries_of, setting
 from evenhand.events._header import DAMAGE, About, one_line
 from evenhand.events._read import read_whole
 from evenhand.events._schema import checked
 from evenhand.events._tables import log_path
-from evenhand.events.columns import find_roles
+from evenhand.events.columns import ROLES, find_roles
 from evenhand.events.event import Event, RewardObserved, RowsAbsorbed, TrueRewardObserved
 from evenhand.events.file_ledger import FileLedger
 from evenhand.events.ledger import Ledger, Snapshot
@@ -132,10 +132,11 @@ def replay(
         (TopInterval(n_arms=2, groups=F, M, n_features=1, rounds=1), [1, 0])
     """
     if policy is not None:
-        about, frame = _rows_of(log, columns)
-        first = 2 if isinstance(log, (str, Path)) and str(log).endswith(".csv") else 0
-        frame.index = pd.RangeIndex(first, first + len(frame))  # the row numbers of errors
-        _learn_from(frame, policy, about, arms, columns, features)
+        with entries_of("columns", ROLES):
+            about, frame = _rows_of(log, columns)
+            first = 2 if isinstance(log, (str, Path)) and str(log).endswith(".csv") else 0
+            frame.index = pd.RangeIndex(first, first + len(frame))  # the row numbers of errors
+            _learn_from(frame, policy, about, arms, columns, features)
         return policy
     given = {"arms": arms, "columns": columns, "features": features}
     wrong = [name for name, value in given.items() if value is not None]
@@ -241,7 +242,7 @@ def _learn_from(
     features: Sequence[str] | None,
 ) -> None:
     if not isinstance(policy, Policy):
-        raise InputError(f"policy is {policy!r}; allowed is a policy, such as eh.TopInterval(...)")
+        raise InputError(f"policy is {policy!r}; allowed is a policy, such as a TopInterval")
     roles = find_roles([str(name) for name in frame.columns], columns, needed=("arm", "reward"))
     width = policy._shape[1]  # membership that came with the round follows the features
     if features is None:
@@ -249,9 +250,10 @@ def _learn_from(
         features = usual if about is None else about.features
         lost = [name for name in features if name not in frame]
         if lost or len(features) != width:
+            wanted = setting("features", [blank("COLUMN")])
             raise DataError(
-                f"the log has no column {lost[0]!r}; give features=[...], the columns of the "
-                f"{width} features in the policy's order"
+                f"the log has no column {lost[0]!r}; give {wanted}, the columns of the {width} "
+                "features in the policy's order"
                 if lost
                 else f"the log has {len(features)} features; the policy has {width}"
             )
@@ -273,7 +275,8 @@ def _arm_numbers(
 ) -> NDArray[np.int64]:
     if arms is None:
         known: Mapping[Any, int] = {number: number for number in range(n_arms)}
-        hint = f"allowed are arms 0 to {n_arms - 1}: give arms=[...] if the log has names"
+        listed = setting("arms", [blank("NAME")])
+        hint = f"allowed are arms 0 to {n_arms - 1}: give {listed} if the log has names"
     else:
         known = (
             arms

@@ -390,7 +390,7 @@ class LoggedPolicy:
     def _check(self) -> None:
         """Raise an error if calls are not allowed; write a snapshot if one is due."""
         if not self._open:
-            raise InputError(f"{self.ledger.name} is closed; open it again with eh.log_to")
+            raise InputError(f"{self.ledger.name} is closed; open it again with log_to")
         if self._broken:
             raise InputError(
                 f"{self.ledger.name} cannot be continued: {self._broken}; open the log again"

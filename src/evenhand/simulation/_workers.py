@@ -134,7 +134,7 @@ def connect(address: str) -> Any:
     except (OSError, ValueError) as error:  # no answer, or not an address
         raise InputError(
             f"{setting('client')} is {address!r}, where no Dask scheduler answers; give the "
-            "address that `dask scheduler` prints, or a client"
+            "address that Dask's scheduler prints, or a client"
         ) from error
 
 

@@ -210,8 +210,7 @@ class SyntheticWorld(World):
         self.drift = _checks.whole("drift", drift, least=0)
         if not isinstance(conventions, Conventions):
             raise InputError(
-                f"{setting('conventions')} is {conventions!r}; allowed is eh.PAPER or "
-                "eh.AUTHORS_CODE",
+                f"{setting('conventions')} is {conventions!r}; allowed is PAPER or AUTHORS_CODE",
                 value=conventions,
             )
         self.conventions = conventions

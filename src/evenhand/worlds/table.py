@@ -28,7 +28,7 @@ from evenhand._columns.missing import DEFAULT, Choice, Missing
 from evenhand._columns.missing_marks import Given, Marks
 from evenhand._columns.rewards import numbers_for, rewards_of, true_rewards_of
 from evenhand._columns.table_files import read_table
-from evenhand.errors import DataError, InputError, setting
+from evenhand.errors import DataError, InputError, literal, setting
 from evenhand.groups import Groups
 from evenhand.worlds._arms import grouped, sensitive_label, sorted_by_arm, tell_of_few
 from evenhand.worlds.base import World, receive, world_kernel
@@ -348,7 +348,10 @@ def _name(role: str, given: Any) -> str:
 
 def _yes_or_no(name: str, value: Any) -> bool:
     if not isinstance(value, (bool, np.bool_)):
-        raise InputError(f"{setting(name)} is {value!r}; allowed are True and False", value=value)
+        raise InputError(
+            f"{setting(name)} is {value!r}; allowed are {literal(True)} and {literal(False)}",
+            value=value,
+        )
     return bool(value)
 
 

@@ -108,7 +108,8 @@ def _check_apart(source: Source, names: Sequence[str]) -> None:
     between = [mark for mark in ",;\t|" if mark in header]
     if len(names) > 1 or not between:
         return
-    said = f"LOG is {called!r}, whose columns cannot be told apart: the first line is {header!r}"
+    said = f"{setting('log')} is {called!r}, whose columns cannot be told apart"
+    said += f": the first line is {header!r}"
     if Path(path).suffix.lower() in (".csv", ".tsv"):
         with Path(path).open(encoding="utf-8", errors="replace", newline="") as lines:
             rows = csv.reader(lines, delimiter=max(between, key=header.count))

@@ -109,7 +109,7 @@ def _alone(given: str, value: str, places: list[str]) -> str:
         )
     raise InputError(
         f"{setting('reference')} is {given!r}, and {shown([value])} is a category of none of the "
-        "groups; name one, such as sex=M",
+        f"groups; name one, such as {setting('reference', {'sex': 'M'})}",
         value=given,
     )
 

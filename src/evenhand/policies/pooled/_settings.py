@@ -40,8 +40,8 @@ def shares_of(given: object, is_general: bool) -> str | None:
         return None
     if not (isinstance(given, str) and given == "proportional"):
         raise InputError(
-            f"shares is {_checks.shown(given)}; allowed are None, for shares as scores make them, "
-            "and 'proportional'"
+            f"shares is {_checks.shown(given)}; allowed is 'proportional': leave it out for shares "
+            "as scores make them"
         )
     if is_general:
         raise InputError(

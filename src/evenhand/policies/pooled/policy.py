@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand import _checks
 from evenhand._membership import labels_of
 from evenhand._random import mix
-from evenhand.errors import InputError
+from evenhand.errors import InputError, literal
 from evenhand.groups import Groups
 from evenhand.policies import _checks as checking
 from evenhand.policies._checks import joined
@@ -140,7 +140,9 @@ class PooledGroupFair(Policy):
                 "a bias can only be seen against another group"
             )
         if not isinstance(probe, bool):
-            raise InputError(f"probe is {_checks.shown(probe)}; allowed are True and False")
+            raise InputError(
+                f"probe is {_checks.shown(probe)}; allowed are {literal(True)} and {literal(False)}"
+            )
         by_name = is_name(reference) or isinstance(reference, Mapping)
         self.reference = reference if by_name else names_of(reference)
         self.probe = probe
@@ -397,6 +399,6 @@ class PooledGroupFair(Policy):
             True
         """
         if not isinstance(decision, Decision):
-            raise InputError(f"decision is {decision!r}; allowed is the result of `select`")
+            raise InputError(f"decision is {decision!r}; allowed is the result of select")
         z = half_normal_draw(np.uint64(mix(np.uint64(self._key), decision.round)))
         return explanation_of(decision.scores, z, self._labels(decision), self.shares is not None)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, setting
 from evenhand.events._header import About
 from evenhand.events.event import (
     DecisionMade,
@@ -315,7 +315,9 @@ class SqlLedger:
 
     def _transaction(self) -> Transaction:
         if not self._write:
-            raise InputError(f"{self.name} was opened for reading; open it with write=True")
+            raise InputError(
+                f"{self.name} was opened for reading; open it with {setting('write', True)}"
+            )
         if self._writer is None:
             self._writer = self.database.writer()
         return Transaction(self._writer, self.database.lock, Rules(_NEVER, False, False, None))
