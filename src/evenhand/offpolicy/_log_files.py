@@ -17,10 +17,11 @@ from evenhand._columns.rewards import numbers_for, observed_rewards
 from evenhand._columns.table_files import read_table
 from evenhand.errors import DataError, InputError, blank, setting
 from evenhand.events._candidates import CONTEXTS
+from evenhand.events._formats import FORMATS
 from evenhand.events._header import About
 from evenhand.events._read import Whole, labelled, read_whole
 from evenhand.events._schema import NAMES, checked
-from evenhand.events._tables import SUFFIXES, beside, log_path
+from evenhand.events._tables import beside, log_path
 from evenhand.events.columns import find_roles
 from evenhand.groups import Groups
 from evenhand.offpolicy._seen_rows import Origin, rewards_by_arm
@@ -110,7 +111,7 @@ def read_logged(
     named = dict(columns or {})
     prepare = _prepared(named.get("reward"), reward_values, missing_marks)
     reading = Reading(encoding, decimal, delimiter, sheet)
-    if reading.chosen or Path(log).suffix not in SUFFIXES:
+    if reading.chosen or Path(log).suffix not in FORMATS:
         whole: Whole | None = _read_other(Path(log), reading, named, prepare)
     else:
         whole = read_whole(log_path(log), named or None, prepare)
