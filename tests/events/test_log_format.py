@@ -8,6 +8,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.events import ROLES, find_columns
+from evenhand.events._formats import FORMATS
 from evenhand.events._journal import journal_of
 from evenhand.events._schema import NAMES
 from evenhand.events._tables import beside
@@ -515,3 +516,18 @@ def test_simulated_rewards_are_the_worlds():
 def test_bad_simulated_logs_are_refused(words, change):
     with pytest.raises(ValueError, match=words):
         eh.simulate_log(**{"policy": eh.TopInterval, "world": WORLD, "horizon": 5, **change})
+
+
+@SUFFIXES
+def test_a_new_format_is_an_entry_of_the_table(suffix, tmp_path, monkeypatch):
+    """Everything that writes or reads a log asks the table, whatever the file is called."""
+    monkeypatch.setitem(FORMATS, ".log", FORMATS[f".{suffix}"])
+    path = tmp_path / "decisions.log"
+    with eh.log_to(path, make()) as logged:
+        logged.update(logged.select(contexts_of(1)), 0.5)
+    assert beside(path).exists() == (suffix == "csv")
+    assert bits(eh.replay(path)) == bits(logged.policy)
+    assert eh.replay(path, make()).counts.sum() == 1
+    assert eh.offpolicy.Logged.from_log(path).n == 1
+    with pytest.raises(ValueError, match=r"ends in .parquet or .csv or .log"):
+        eh.log_to(tmp_path / "decisions.txt", make())

@@ -223,6 +223,8 @@ def test_what_an_erasure_leaves_is_exported_and_audited_but_not_replayed(tmp_pat
     assert evenhand("ledger", "export", config, whole).returncode == 0
     result = evenhand("ledger", "erase", config, "p1", "--reason", "asked to", "--force")
     assert result.returncode == 0, result.stderr
+    refused = evenhand("ledger", "export", config, tmp_path / "left.txt")
+    assert "allowed is a name that ends in .parquet or .csv" in refused.stderr
     left = tmp_path / f"left.{suffix}"
     result = evenhand("ledger", "export", config, left)
     assert result.returncode == 0 and "erased decisions are not in it" in result.stdout, (

@@ -1,4 +1,6 @@
-"""The two formats of a log, Parquet and CSV: open files are read and written, in whole or in parts.
+"""The formats of a log, Parquet and CSV: open files are read and written, in whole or in parts.
+
+`FORMATS`, at the end, has all that differs between them: a new format is an entry there.
 
 The fingerprint of a log's rows is their number and a checksum of every value. It depends on values,
 not on bytes. So CSV and Parquet have the same fingerprint, and a file that another program rewrote
@@ -10,8 +12,11 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
-from typing import IO, Any
+import os
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -61,8 +66,8 @@ def parquet_about(file: IO[bytes]) -> About | None:
     return None if header is None else About.from_json(header, file.name)
 
 
-def read_parquet(file: IO[bytes]) -> pd.DataFrame:
-    """All rows."""
+def read_parquet(file: IO[bytes], *_: object) -> pd.DataFrame:
+    """All rows; the columns have their types."""
     try:
         frame: pd.DataFrame = _open(file).read().to_pandas()
     except Exception as error:  # damaged bytes can make the libraries raise anything
@@ -107,7 +112,7 @@ def _written(times: pd.Series) -> Any:
     return text
 
 
-def read_csv(file: IO[bytes], group: str = "group", ids: bool = False) -> pd.DataFrame:
+def read_csv(file: IO[bytes], group: str, ids: bool) -> pd.DataFrame:
     """All rows. Names of groups, and ids if there are any, stay text even if they look numeric."""
     try:
         return _typed(pd.read_csv(file, dtype=str, keep_default_na=False), group, ids)
@@ -147,6 +152,11 @@ def _numbers_or_words(text: pd.Series) -> pd.Series:
     return pd.Series(
         words if missing.any() else numbers, text.index, object if missing.any() else None
     )
+
+
+def _ends_with_a_line(file: IO[bytes]) -> bool:
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) == b"\n"
 
 
 def _damaged(file: IO[bytes], kind: str, error: Exception) -> DataError:
@@ -207,3 +217,67 @@ def _bytes(frame: pd.DataFrame, name: str, about: About) -> bytes:
 
 def _doubles(values: NDArray[np.float64]) -> bytes:
     return np.where(np.isnan(values), np.nan, values).astype("<f8").tobytes()
+
+
+class Format(NamedTuple):
+    """How a file holds the rows of a log.
+
+    `write` writes rows with the header of the log, if the format has a place for it, and
+    `write_rows` those that are only part of a log. `read` gets the column of groups and whether
+    there are ids, and `parts` gives the rows part by part. `header` reads the header; it is None if
+    that is in a file beside the rows. `is_whole` says whether the last row was not cut off.
+    `is_text` says that values have no types of their own, and `first_row` is the number of the
+    first row in messages. `need` raises an error if a library is missing.
+    """
+
+    write: Callable[[IO[bytes], About, pd.DataFrame], None]
+    write_rows: Callable[[IO[bytes], About, pd.DataFrame], None]
+    read: Callable[[IO[bytes], str, bool], pd.DataFrame]
+    parts: Callable[[IO[bytes]], Iterator[pd.DataFrame]]
+    header: Callable[[IO[bytes]], About | None] | None
+    is_whole: Callable[[IO[bytes]], bool]
+    is_text: bool
+    first_row: int
+    media_type: str
+    need: Callable[[object], object]
+
+
+FORMATS = {
+    ".parquet": Format(
+        write=write_parquet,
+        write_rows=partial(write_parquet, header=False),
+        read=read_parquet,
+        parts=parquet_parts,
+        header=parquet_about,
+        is_whole=lambda _: True,  # its end says how long it is
+        is_text=False,
+        first_row=0,
+        media_type="application/vnd.apache.parquet",
+        need=pyarrow,
+    ),
+    ".csv": Format(
+        write=write_csv,
+        write_rows=write_csv,
+        read=read_csv,
+        parts=csv_parts,
+        header=None,
+        is_whole=_ends_with_a_line,
+        is_text=True,
+        first_row=2,  # below the names of the columns, as in a spreadsheet
+        media_type="text/csv",
+        need=lambda _: None,
+    ),
+}
+FORMATS_BY_NAME = {suffix.removeprefix("."): FORMATS[suffix] for suffix in sorted(FORMATS)}
+
+
+def format_of(path: Path) -> Format:
+    """The format of a log, by the ending of its name.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from evenhand.events._formats import format_of
+        >>> format_of(Path("loans.csv")).media_type
+        'text/csv'
+    """
+    return FORMATS[path.suffix]

@@ -5,17 +5,16 @@ A table that evenhand wrote must be complete and unchanged; tables of others are
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from evenhand.errors import DamagedError, DataError, InputError
 from evenhand.events._candidates import candidates
-from evenhand.events._formats import fingerprint, parquet_about, read_csv, read_parquet
+from evenhand.events._formats import fingerprint, format_of
 from evenhand.events._header import DAMAGE, VERSION, About, one_line
 from evenhand.events._journal import journal_of, read_journal
 from evenhand.events._old_versions import OlderRows
@@ -233,39 +232,31 @@ def read_table(
             a crash came between the two, and the journal has the difference.
         others: how to read a log that evenhand did not write instead of here.
     """
-    is_csv = path.suffix == ".csv"
-    first = 2 if is_csv else 0
+    form = format_of(path)
     with path.open("rb") as file:
-        if is_csv:
-            header = beside(path)
-            about = About.from_json(header.read_bytes(), header) if header.exists() else None
-        else:
-            about = parquet_about(file)
+        about = _header_beside(path) if form.header is None else form.header(file)
         if about is None and others is not None:
             return None, others(path)
-        if is_csv:
-            group = (columns or {}).get("group", NAMES["group"])
-            frame = read_csv(file, group, ids=about is not None)
-            torn = not _ends_with_a_line(file)
-        else:
-            frame, torn = read_parquet(file), False
+        group = (columns or {}).get("group", NAMES["group"])
+        frame = form.read(file, group, about is not None)
+        torn = not form.is_whole(file)
     try:
         if about is None:
-            return None, checked(frame, given=columns, first=first)
-        return _as_written(path, about, frame, first, torn, going_on)
+            return None, checked(frame, given=columns, first=form.first_row)
+        return _as_written(path, about, frame, torn, going_on)
     except DAMAGE as error:
         kind = DataError if about is None else DamagedError
         parameter = getattr(error, "parameter", None)
         raise kind(f"{path}: {one_line(error)}", parameter=parameter) from error
 
 
-def _ends_with_a_line(file: IO[bytes]) -> bool:
-    file.seek(-1, os.SEEK_END)
-    return file.read(1) == b"\n"
+def _header_beside(path: Path) -> About | None:
+    header = beside(path)
+    return About.from_json(header.read_bytes(), header) if header.exists() else None
 
 
 def _as_written(
-    path: Path, about: About, frame: pd.DataFrame, first: int, torn: bool, going_on: bool
+    path: Path, about: About, frame: pd.DataFrame, torn: bool, going_on: bool
 ) -> tuple[About, pd.DataFrame]:
     """The rows of a log that evenhand wrote, if they are unchanged.
 
@@ -281,7 +272,8 @@ def _as_written(
     if should is not None and allowed and len(frame) not in [mark["number"] for mark in allowed]:
         raise not_whole(path, _held(frame), should)
     try:
-        rows = typed_rows(about, frame, first, texts=path.suffix == ".csv")
+        form = format_of(path)
+        rows = typed_rows(about, frame, form.first_row, form.is_text)
         actual = fingerprint(about, [rows])
         if allowed and actual not in allowed:
             raise DamagedError(

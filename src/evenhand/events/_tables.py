@@ -13,20 +13,10 @@ import pandas as pd
 
 from evenhand._atomic_files import sync_folder
 from evenhand.errors import DamagedError, InputError
-from evenhand.events._formats import (
-    csv_parts,
-    fingerprint,
-    parquet_about,
-    parquet_parts,
-    pyarrow,
-    write_csv,
-    write_parquet,
-)
+from evenhand.events._formats import FORMATS, Format, fingerprint, format_of
 from evenhand.events._header import DAMAGE, VERSION, About
 from evenhand.events._rows import LogRows, typed_rows
 from evenhand.events.event import RowsAbsorbed
-
-SUFFIXES = (".parquet", ".csv")
 
 
 def log_path(path: str | Path) -> Path:
@@ -37,17 +27,17 @@ def log_path(path: str | Path) -> Path:
     file = Path(path)
     if file.is_symlink():
         file = Path(os.path.realpath(file))
-    if file.suffix not in SUFFIXES:
-        raise InputError(f"path is {str(path)!r}; allowed is a name that ends in .parquet or .csv")
+    if file.suffix not in FORMATS:
+        endings = " or ".join(FORMATS)
+        raise InputError(f"path is {str(path)!r}; allowed is a name that ends in {endings}")
     if file.is_dir() or file.is_symlink() or not file.parent.is_dir():
         raise InputError(f"path is {str(path)!r}; allowed is a file in a folder that exists")
-    if file.suffix == ".parquet":
-        pyarrow(path)
+    format_of(file).need(path)
     return file
 
 
 def beside(path: Path) -> Path:
-    """The file with the header of a CSV log."""
+    """The file with the header of a log whose format has no place for it."""
     return path.with_name(path.name + ".json")
 
 
@@ -59,15 +49,16 @@ def write_table(path: Path, about: About, frame: pd.DataFrame) -> None:
     """
     about = replace(about, version=VERSION)
     about = replace(about, rows=fingerprint(about, [frame]))
-    if path.suffix == ".parquet":  # header and rows are in one file, so they always match
+    form = format_of(path)
+    if form.header is not None:  # header and rows are in one file, so they always match
         about = replace(about, before=None)
-        _put({path: lambda file: _write_parquet(file, about, frame)})
+        _put({path: lambda file: _write(form, file, about, frame)})
         return
     text = about.to_json().encode()
     _put(
         {
             beside(path): lambda file: _write_text(file, text),
-            path: lambda file: _write_csv(file, about, frame),
+            path: lambda file: _write(form, file, about, frame),
         }
     )
 
@@ -82,8 +73,7 @@ def stop_if_unwritable(path: Path, about: About) -> None:
             rows.apply(RowsAbsorbed(arm + 1, 0, None, (arm,), (context,), (0.0,)))
         frame = rows.to_frame()
         about = replace(about, rows=fingerprint(about, [frame]))
-        write = _write_parquet if path.suffix == ".parquet" else _write_csv
-        write(_Memory(), about, frame)
+        _write(format_of(path), _Memory(), about, frame)
     except DAMAGE as error:
         names = dict.fromkeys((*about.labels, *about.features))
         bad = [name for name in names if not _is_text(name)] or list(names)
@@ -105,16 +95,12 @@ def _is_text(name: str) -> bool:
     return True
 
 
-def _write_parquet(file: IO[bytes], about: About, frame: pd.DataFrame) -> None:
-    write_parquet(file, about, frame)
-    back = parquet_about(file)
-    same = back is not None and back.to_json() == about.to_json()
-    _stop_unless(same and _read_back(about, parquet_parts(file), texts=False) == about.rows)
-
-
-def _write_csv(file: IO[bytes], about: About, frame: pd.DataFrame) -> None:
-    write_csv(file, about, frame)
-    _stop_unless(_read_back(about, csv_parts(file), texts=True) == about.rows)
+def _write(form: Format, file: IO[bytes], about: About, frame: pd.DataFrame) -> None:
+    form.write(file, about, frame)
+    if form.header is not None:
+        back = form.header(file)
+        _stop_unless(back is not None and back.to_json() == about.to_json())
+    _stop_unless(_read_back(about, form.parts(file), form.is_text) == about.rows)
 
 
 def _write_text(file: IO[bytes], text: bytes) -> None:

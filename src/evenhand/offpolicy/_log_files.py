@@ -20,10 +20,11 @@ from evenhand._columns.table_files import form_of, read_table
 from evenhand._columns.words import shown, word
 from evenhand.errors import DataError, InputError, blank, entries_of, setting
 from evenhand.events._candidates import CONTEXTS
+from evenhand.events._formats import FORMATS
 from evenhand.events._header import About
 from evenhand.events._read import Whole, labelled, read_whole
 from evenhand.events._schema import NAMES, checked
-from evenhand.events._tables import SUFFIXES, log_path
+from evenhand.events._tables import log_path
 from evenhand.events.columns import ROLES, find_roles
 from evenhand.groups import Groups
 from evenhand.offpolicy._features import with_contexts
@@ -132,7 +133,7 @@ def read_logged(
         return _read_table(path, reading, named, marks, worth)
 
     path = Path(log)
-    if path.suffix in SUFFIXES:
+    if path.suffix in FORMATS:
         whole = read_whole(log_path(path), others=of_others)
     else:
         whole = Whole(None, of_others(path)) if path.is_file() else None

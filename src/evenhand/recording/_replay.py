@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand.errors import DamagedError, DataError, InputError, blank, entries_of, setting
+from evenhand.events._formats import format_of
 from evenhand.events._header import DAMAGE, About, one_line
 from evenhand.events._read import read_whole
 from evenhand.events._schema import checked
@@ -134,7 +135,7 @@ def replay(
     if policy is not None:
         with entries_of("columns", ROLES):
             about, frame = _rows_of(log, columns)
-            first = 2 if isinstance(log, (str, Path)) and str(log).endswith(".csv") else 0
+            first = format_of(log_path(log)).first_row if isinstance(log, (str, Path)) else 0
             frame.index = pd.RangeIndex(first, first + len(frame))  # the row numbers of errors
             _learn_from(frame, policy, about, arms, columns, features)
         return policy

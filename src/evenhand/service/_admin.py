@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from evenhand.events._formats import FORMATS_BY_NAME
 from evenhand.groups import PER_ROUND
 from evenhand.service import _auth, _policy_calls, _queries
 from evenhand.service._api import encode, whole
@@ -33,8 +34,6 @@ from evenhand.service._ledger.erasure import EraseAsk
 from evenhand.service._ledger.fold import restored
 from evenhand.service._ledger.transaction import Transaction
 from evenhand.service._problems import Problem, Refused
-
-FORMATS = {"csv": b"text/csv; charset=utf-8", "parquet": b"application/vnd.apache.parquet"}
 
 
 class Admin:
@@ -228,8 +227,8 @@ class Admin:
     async def export(self, request: Request) -> Answer:
         """All decisions in the log format of evenhand, for audits and evaluations."""
         format = request.given({"format": 10}).get("format", "csv")
-        if format not in FORMATS:
-            raise Refused("query.format", f"allowed are {', '.join(FORMATS)}")
+        if format not in FORMATS_BY_NAME:
+            raise Refused("query.format", f"allowed are {', '.join(FORMATS_BY_NAME)}")
         folder = tempfile.TemporaryDirectory()
         path = Path(folder.name) / f"decisions.{format}"
         try:
@@ -238,7 +237,10 @@ class Admin:
             folder.cleanup()
             raise
         name = f'attachment; filename="decisions.{format}"'.encode()
-        return Answer(200, _parts(path, folder), FORMATS[format], ((b"content-disposition", name),))
+        form = FORMATS_BY_NAME[format]
+        kind = form.media_type + ("; charset=utf-8" if form.is_text else "")
+        headers = ((b"content-disposition", name),)
+        return Answer(200, _parts(path, folder), kind.encode(), headers)
 
 
 class _Noted(Ask):

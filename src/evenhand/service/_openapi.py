@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from evenhand import __version__
+from evenhand.events._formats import FORMATS_BY_NAME
 from evenhand.service._asgi import Endpoint
 from evenhand.service._problems import TITLES
 from evenhand.service._routes import EXAMPLE_ID
@@ -90,7 +91,7 @@ def _operation(endpoint: Endpoint, schema: dict[Any, Any]) -> dict[str, Any]:
             shape = {"type": "object"} if kind is dict else schema[kind]
             answer["content"] = {"application/json": {"schema": shape}}
         elif "export" in endpoint.path:
-            answer["content"] = {"text/csv": {}, "application/vnd.apache.parquet": {}}
+            answer["content"] = {form.media_type: {} for form in FORMATS_BY_NAME.values()}
         else:
             answer["content"] = {"text/plain": {}}
         operation["responses"][str(status)] = answer

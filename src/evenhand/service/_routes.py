@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from evenhand.events._formats import FORMATS_BY_NAME
 from evenhand.groups import Groups
 from evenhand.service import _bodies as bodies
 from evenhand.service._asgi import Endpoint
@@ -50,7 +51,7 @@ def endpoints_of(service: Service) -> list[Endpoint]:
                   "person": "the id of a person"}),
         Endpoint("GET", "/v1/decisions/export", admin.export, READ,
                  "All decisions in evenhand's log format", None, {200: None},
-                 {"format": "csv or parquet"}),
+                 {"format": " or ".join(FORMATS_BY_NAME)}),
         Endpoint("GET", "/v1/decisions/{id}", api.get, READ, "Look up a decision", None,
                  {200: bodies.DecisionView}),
         Endpoint("GET", "/v1/decisions/{id}/reasons", api.reasons, READ,

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evenhand.errors import DamagedError, InputError
-from evenhand.events._formats import write_csv, write_parquet
+from evenhand.events._formats import format_of
 from evenhand.events._header import About
 from evenhand.events._rows import LogRows, with_unlearned
+from evenhand.events._tables import log_path
 from evenhand.events.event import Event
 from evenhand.events.file_ledger import FileLedger
 from evenhand.service._ledger import schema
@@ -98,6 +99,7 @@ def export(url: str, path: Path) -> Exported:
     """
     if path.exists():
         raise InputError(f"{path} already exists; give another name")
+    path = log_path(path)
     ledger = SqlLedger(url, write=False)
     try:
         if ledger.about is None:
@@ -136,8 +138,5 @@ def _write_left(path: Path, ledger: SqlLedger, unlearned: Mapping[str, tuple[flo
         rows.apply(event)
     frame = with_unlearned(rows.to_frame(), unlearned)
     with path.open("xb") as file:
-        if path.suffix == ".parquet":
-            write_parquet(file, ledger.about, frame, header=False)
-        else:
-            write_csv(file, ledger.about, frame)
+        format_of(path).write_rows(file, ledger.about, frame)
     return rows.head
