@@ -138,6 +138,24 @@ class Live(Settled):
 
         It is called once for every reward, after the regressions have learned it, and changes the
         arrays of `self.own`. Nobody decides or saves meanwhile.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> from typing import NamedTuple
+            >>> from evenhand.policies.base import Policy
+            >>> class Total(NamedTuple):
+            ...     reward: np.ndarray
+            >>> class HighestTotal(Policy):
+            ...     def learns(self):
+            ...         return Total(np.zeros(self.n_arms))
+            ...     def learn(self, arm, context, reward):
+            ...         self.own.reward[arm] += reward
+            ...     def score(self, contexts):
+            ...         return self.own.reward
+            >>> policy = HighestTotal(["F", "M"], n_features=1)
+            >>> policy.absorb([0, 1, 0], np.ones((3, 1)), [2.0, 5.0, 4.0])
+            >>> policy.own.reward.tolist()
+            [6.0, 5.0]
         """
 
     @classmethod
