@@ -33,7 +33,8 @@ def check_choice(choice: Any) -> None:
             of = f" for column {name!r}" if name else ""
             raise InputError(
                 f"{setting('missing')} is {action!r}{of}; allowed is one of {', '.join(CHOICES)}, "
-                'or one of them by column, such as {"age": "fill", "others": "drop"}'
+                'or one of them by column, such as {"age": "fill", "others": "drop"}',
+                value=action,
             )
 
 

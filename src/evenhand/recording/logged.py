@@ -162,7 +162,9 @@ class LoggedPolicy:
         many = isinstance(decision, Iterable) and not isinstance(decision, str)
         given = list(decision) if many else [decision]  # type: ignore[arg-type]
         if not many and np.ndim(reward):
-            raise InputError(f"reward is {reward!r}; allowed is one number for one decision")
+            raise InputError(
+                f"reward is {reward!r}; allowed is one number for one decision", value=reward
+            )
         rounds = [self._find(item) for item in given]
         if len(set(rounds)) < len(rounds):
             raise InputError("decision names a round twice; a decision has one reward")
@@ -208,7 +210,9 @@ class LoggedPolicy:
         numbers, rows, _ = self._observations([arm], given, [0.0])
         chosen = int(numbers[0])
         if chosen == self._pending.decision(round).arm:
-            raise InputError(f"arm is {arm!r}, which the policy chose; allowed is another arm")
+            raise InputError(
+                f"arm is {arm!r}, which the policy chose; allowed is another arm", value=arm
+            )
         name = self._pending.id_of(round)
         seq, row = self.ledger.head + 1, tuple(rows[0].tolist())
         self._learn([Overridden(seq, now(), name, chosen, row)], _nothing)
