@@ -46,5 +46,5 @@ def test_what_the_readings_make_of_the_same_rewards():
 
 
 def test_what_is_no_reading_is_refused():
-    with pytest.raises(ValueError, match=r"conventions is 'PAPER'; allowed is eh.PAPER or"):
+    with pytest.raises(ValueError, match=r"conventions is 'PAPER'; allowed is PAPER or"):
         eh.TopInterval(["F", "M"], n_features=1, conventions="PAPER")

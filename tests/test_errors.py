@@ -1,6 +1,7 @@
 """Errors speak the language of the caller, and stay what they are on the way."""
 
 import pickle
+import re
 import warnings
 
 import pytest
@@ -101,3 +102,58 @@ def test_columns_are_entries_of_a_parameter_where_they_are_one(tmp_path, capsys)
     policy = eh.TopInterval(["F", "M"], n_features=1)
     with pytest.raises(DataError, match=r'columns\["reward"\] is \'paid\', which is not a column'):
         eh.replay(path, policy, columns={"reward": "paid"})
+
+
+PEOPLE = {"sex": ["F", "M"], "paid": [1, 0]}
+
+
+def a_world(**settings):
+    return eh.TableWorld(PEOPLE, group="sex", reward="paid", **settings)
+
+
+def a_policy(**settings):
+    return eh.TopInterval(["F", "M"], n_features=1, **settings)
+
+
+def decide_and_update(reward):
+    policy = a_policy(seed=1)
+    policy.update(policy.select([[1.0], [1.0]]), reward)
+
+
+@pytest.mark.parametrize(
+    ("call", "parameter", "value", "allowed"),
+    [
+        (lambda: a_policy(delta=2.0), "delta", 2.0, "a number between 0 and 1 (not equal)"),
+        (lambda: a_policy(horizon=0), "horizon", 0, "a whole number of at least 1"),
+        (lambda: a_policy(noise="loud"), "noise", "loud", "a standard deviation or 'estimate'"),
+        (lambda: a_policy(conventions="mine"), "conventions", "mine", "PAPER or AUTHORS_CODE"),
+        (lambda: a_policy(singular="no"), "singular", "no", "one of ridge, infinite, "),
+        (lambda: a_policy(exploration=3), "exploration", 3, "'paper' (t^(-1/3)), 'none', a "),
+        (lambda: eh.PooledGroupFair(["F", "M"], 1, shares="equal"), "shares", "equal",
+         "'proportional'"),
+        (lambda: eh.PooledGroupFair(["F", "M"], 1, probe=1), "probe", 1, "True and False"),
+        (lambda: decide_and_update(float("inf")), "reward", float("inf"), "any finite number "),
+        (lambda: a_policy().update(3, 1.0), "decision", 3, "the result of select"),
+        (lambda: eh.SyntheticWorld(n_arms=0), "n_arms", 0, "a whole number of at least 2"),
+        (lambda: eh.SyntheticWorld(noise_shape="odd"), "noise_shape", "odd", "one of "),
+        (lambda: eh.SyntheticWorld(conventions=1), "conventions", 1, "PAPER or AUTHORS_CODE"),
+        (lambda: a_world(missing="skip"), "missing", "skip", "one of "),
+        (lambda: eh.simulate([eh.TopInterval], "a world", horizon=9), "worlds", "a world",
+         "a world, or a mapping from names"),
+        (lambda: eh.simulate([eh.TopInterval], eh.SyntheticWorld(), 9, trace=3), "trace", 3,
+         "True, False, or a folder for Parquet"),
+        (lambda: eh.audit(PEOPLE, engine="abacus"), "engine", "abacus", "one of duckdb, spark"),
+        (lambda: eh.audit("log.csv", features="age"), "features", "age", "a list of columns"),
+        (lambda: eh.offpolicy.read_logged("log.csv", delimiter=";;"), "delimiter", ";;",
+         "a single character"),
+    ],
+)  # fmt: skip
+def test_errors_carry_what_their_message_says(call, parameter, value, allowed):
+    with pytest.raises(InputError) as caught:
+        call()
+    error = caught.value
+    assert (error.parameter, error.value) == (parameter, value)
+    assert error.allowed is not None and error.allowed.startswith(allowed)
+    message = str(error)
+    assert message.startswith(f"{parameter} is ") and repr(value) in message
+    assert re.search(rf"; allowed (is|are) {re.escape(error.allowed)}", message)

@@ -116,7 +116,8 @@ def _by_attribute(groups: Groups, given: Any) -> dict[str, Any]:
     if len(names) > 1 or isinstance(given, Mapping):
         raise InputError(
             f"groups is {_checks.shown(given)}; allowed is a mapping from {', '.join(names)} to "
-            "the levels of the candidates"
+            "the levels of the candidates",
+            value=given,
         )
     return {names[0]: given}
 

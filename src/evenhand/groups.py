@@ -170,7 +170,8 @@ class Groups:
         if not isinstance(attributes, Mapping) or not attributes:
             raise InputError(
                 f"{setting('attributes')} is {_checks.shown(attributes)}; allowed is a mapping "
-                'such as {"sex": ["F", "M"]}'
+                'such as {"sex": ["F", "M"]}',
+                value=attributes,
             )
         groups = cls([PER_ROUND] * _checks.whole("n_arms", n_arms))
         groups.attributes = tuple(_declared(name, given) for name, given in attributes.items())
@@ -275,7 +276,8 @@ def _columns(table: Any) -> dict[str, list[Any]]:
     if names is None and not isinstance(table, Mapping):
         raise InputError(
             f"{setting('table')} is {_checks.shown(table)}; allowed is a mapping from attributes "
-            "to lists of levels, or a DataFrame"
+            "to lists of levels, or a DataFrame",
+            value=table,
         )
     columns = {str(name): list(table[name]) for name in (table if names is None else names)}
     if not columns:

@@ -162,7 +162,7 @@ def test_a_world_with_attributes_is_described_by_its_own_keys(tmp_path):
         (text.replace("sizes = [1, 1, 1, 1]", ""), "sizes is missing"),
         (
             text.replace('arms = "once"\n\n', 'arms = "once"\nn_arms = 4\n\n'),
-            "n_arms is no setting",
+            "n_arms is not a setting",
         ),
     ):
         with pytest.raises(eh.InputError, match=message):

@@ -29,7 +29,7 @@ class Seen(NamedTuple):
     rewards: NDArray[np.float64]
 
 
-class Plain(eh.Policy):
+class PlainSum(eh.Policy):
     """In plain Python, where threads are switched in the middle of a score.
 
     The correction is the round, and what it learns of its own are counts.
@@ -116,7 +116,7 @@ def check_each(policy, made):
     np.testing.assert_array_equal([item.context for item in decisions], contexts[each, arms])
     np.testing.assert_allclose(estimate, contexts @ BETA, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(upper, estimate + width + correction + correction_width, rtol=1e-12)
-    if isinstance(policy, Plain):
+    if isinstance(policy, PlainSum):
         np.testing.assert_array_equal(correction, np.repeat(rounds[:, None], ARMS, axis=1))
         assert not correction_width.any()
     best = upper == upper.max(axis=1, keepdims=True)
@@ -127,7 +127,7 @@ def check_each(policy, made):
 
 @pytest.mark.parametrize("horizon", [None, 100_000])
 @pytest.mark.parametrize(
-    ("kind", "number"), [(eh.TopInterval, 500), (eh.GroupFairTopInterval, 500), (Plain, 100)]
+    ("kind", "number"), [(eh.TopInterval, 500), (eh.GroupFairTopInterval, 500), (PlainSum, 100)]
 )
 def test_every_decision_is_its_own_while_another_thread_learns(kind, number, horizon):
     policy = kind(GROUPS, FEATURES, horizon=horizon, seed=1)
@@ -135,13 +135,13 @@ def test_every_decision_is_its_own_while_another_thread_learns(kind, number, hor
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [eh.GroupFairTopInterval, Plain])
+@pytest.mark.parametrize("kind", [eh.GroupFairTopInterval, PlainSum])
 def test_100_000_decisions_are_their_own_while_another_thread_learns(kind):
     policy = kind(GROUPS, FEATURES, seed=1)
     check_each(policy, decided_while_learning(policy, 100_000 // DECIDERS))
 
 
-@pytest.mark.parametrize("kind", [eh.GroupFairTopInterval, Plain])
+@pytest.mark.parametrize("kind", [eh.GroupFairTopInterval, PlainSum])
 def test_what_is_saved_copied_or_read_is_of_one_moment(kind):
     """Batches have a row per arm, so no count is ahead of another in any state between batches."""
     policy, done = kind(GROUPS, FEATURES, seed=1), []
@@ -162,7 +162,7 @@ def test_what_is_saved_copied_or_read_is_of_one_moment(kind):
             for state in states:
                 counts = state.counts.tolist()
                 assert counts == [counts[0]] * ARMS and counts[0] % 50 == 0
-                if kind is Plain:
+                if kind is PlainSum:
                     assert state.own.rewards.tolist() == counts
                 else:
                     groups = state._state.groups

@@ -34,7 +34,8 @@ def check_choice(choice: Any) -> None:
             raise InputError(
                 f"{setting('missing')} is {action!r}{about_column}; allowed is one of "
                 f"{', '.join(CHOICES)}, "
-                'or one of them by column, such as {"age": "fill", "others": "drop"}'
+                'or one of them by column, such as {"age": "fill", "others": "drop"}',
+                value=action,
             )
 
 

@@ -105,7 +105,8 @@ def listed_marks(given: Any) -> tuple[str, ...]:
     if not isinstance(listed, Collection) or isinstance(listed, Mapping):
         raise InputError(
             f"{setting('missing_marks')} is {given!r}; allowed is a list of strings and numbers, "
-            'such as ["?", "NA", -9], or such lists by column, {"age": [-1]}'
+            'such as ["?", "NA", -9], or such lists by column, {"age": [-1]}',
+            value=given,
         )
     for mark in listed:
         if isinstance(mark, bool) or not isinstance(mark, (str, Real)):

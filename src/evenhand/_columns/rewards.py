@@ -31,7 +31,8 @@ def numbers_for(values: Any) -> dict[str, float] | None:
     if not isinstance(values, Mapping) or not values:
         raise InputError(
             f"{setting('reward_values')} is {values!r}; allowed is a number for every value of the "
-            'reward, such as {"approved": 1, "denied": 0}'
+            'reward, such as {"approved": 1, "denied": 0}',
+            value=values,
         )
     largest = _checks.LARGEST
     numbers = {
@@ -40,7 +41,8 @@ def numbers_for(values: Any) -> dict[str, float] | None:
     }
     if len(numbers) < len(values):
         raise InputError(
-            f"{setting('reward_values')} is {values!r}; it has the same value twice: remove one"
+            f"{setting('reward_values')} is {values!r}; it has the same value twice: remove one",
+            value=values,
         )
     return numbers
 

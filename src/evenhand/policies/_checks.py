@@ -90,7 +90,11 @@ def reward_of(value: Any, name: str = "reward") -> float:
         reward = np.nan
     if not abs(reward) <= LARGEST:
         shown = _checks.shown(value)
-        raise InputError(f"{name} is {shown}; allowed is any finite number up to {LARGEST:g}")
+        raise InputError(
+            f"{name} is {shown}; allowed is any finite number up to {LARGEST:g}",
+            parameter=name,
+            value=value,
+        )
     return reward
 
 
@@ -158,7 +162,9 @@ def true_rewards(
     """The arms and contexts of decisions and their true rewards, checked before any is learned."""
     wrong = [item for item in decisions if not isinstance(item, Decision)]
     if wrong:
-        raise InputError(f"decision is {wrong[0]!r}; allowed is the result of select")
+        raise InputError(
+            f"decision is {wrong[0]!r}; allowed is the result of select", value=wrong[0]
+        )
     if len(decisions) == 1 and np.ndim(values) == 0:
         reward_of(values, "true_reward")
     elif np.shape(values) != (len(decisions),):

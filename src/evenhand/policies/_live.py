@@ -38,8 +38,8 @@ class Live(Settled):
         super().__init_subclass__(**kwargs)
         if cls.is_compiled() and cls.learn is not Live.learn:
             raise InputError(
-                f"{cls.__name__} has a rule, and `learn` in plain Python would not be called; mark "
-                "a function with @kernel(learn, ...) for the rule"
+                f"{cls.__name__} has a rule, and a method learn in plain Python, which would not be "
+                "called; mark a function with @kernel(learn, ...) for the rule instead"
             )
 
     learns_groups: ClassVar[bool] = False

@@ -106,7 +106,9 @@ def known_noise(noise: float | str) -> float | str:
     if noise == "estimate":
         return noise
     if isinstance(noise, str):
-        raise InputError(f"noise is {noise!r}; allowed is a standard deviation or 'estimate'")
+        raise InputError(
+            f"noise is {noise!r}; allowed is a standard deviation or 'estimate'", value=noise
+        )
     return _checks.number("noise", noise, 1.0 / LARGEST, LARGEST)
 
 
@@ -121,7 +123,8 @@ def singular_treatment(
         if ridge is not None:
             raise InputError(
                 f"ridge is {ridge!r} with {setting('singular', singular)}, where it has no effect; "
-                "leave one of them out"
+                "leave one of them out",
+                value=ridge,
             )
         return singular, None
     value = 1.0 if ridge is None else ridge
@@ -163,8 +166,8 @@ def declared(policy: Any) -> None:
     if name and (policy.round or policy.counts.any()):
         raise InputError(
             f"{kind.__name__} has its own {name}, and what that keeps would be lost; "
-            "declare that in `learns` and learn it in `learn`, or let `learns` return "
-            "super().learns() if it keeps nothing"
+            "declare that in the method learns and learn it in the method learn, or let learns "
+            "return super().learns() if it keeps nothing"
         )
 
 

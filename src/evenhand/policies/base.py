@@ -101,7 +101,10 @@ class Policy(Learned):
         self.delta = _checks.number("delta", delta, 0.0, 1.0, open_ends=True)
         self.noise = known_noise(noise)
         if not isinstance(conventions, Conventions):
-            raise InputError(f"conventions is {conventions!r}; allowed is PAPER or AUTHORS_CODE")
+            raise InputError(
+                f"conventions is {conventions!r}; allowed is PAPER or AUTHORS_CODE",
+                value=conventions,
+            )
         self.conventions = conventions
         self.singular, self.ridge = singular_treatment(singular, ridge, conventions)
         n_groups = len(self.groups) if self.learns_groups else 0
@@ -256,7 +259,9 @@ class Policy(Learned):
             decisions = list(decision) if isinstance(decision, Iterable) else [decision]
             wrong = [item for item in decisions if not isinstance(item, Decision)]
             if wrong:
-                raise InputError(f"decision is {wrong[0]!r}; allowed is the result of select")
+                raise InputError(
+                    f"decision is {wrong[0]!r}; allowed is the result of select", value=wrong[0]
+                )
             unmasked("context of a decision", [item.row for item in decisions])
             rounds = {"rounds": [item.round for item in decisions]} if self.learns_by_round else {}
             self.absorb(
@@ -274,7 +279,8 @@ class Policy(Learned):
         if context.shape != (n_features,) or not 0 <= decision.arm < n_arms:
             raise InputError(
                 f"decision is {decision!r} with {context.size} features; it was not made by a "
-                f"policy with {n_arms} arms and {n_features} features"
+                f"policy with {n_arms} arms and {n_features} features",
+                value=decision,
             )
         value, arm = checking.reward_of(reward), decision.arm
         groups = self._members.group_of

@@ -59,7 +59,7 @@ def schedule(exploration: Exploration, horizon: int | None) -> Schedule:
     if isinstance(exploration, str):
         named = {"paper": Schedule(1.0, 1 / 3, empty), "none": Schedule(0.0, 0.0, empty)}
         if exploration not in named:
-            raise InputError(_allowed(exploration))
+            raise InputError(_allowed(exploration), value=exploration)
         return named[exploration]
     if isinstance(exploration, Real) and not isinstance(exploration, bool):
         return Schedule(_chance(exploration), 0.0, empty)
@@ -76,7 +76,7 @@ def schedule(exploration: Exploration, horizon: int | None) -> Schedule:
         if not chances:
             raise InputError(_allowed("an empty list"))
     else:
-        raise InputError(_allowed(exploration))
+        raise InputError(_allowed(exploration), value=exploration)
     return Schedule(0.0, 0.0, np.array(chances))
 
 
@@ -84,9 +84,9 @@ def _chance(value: Any) -> float:
     try:
         chance = float(value)
     except (TypeError, ValueError):
-        raise InputError(_allowed(value)) from None
+        raise InputError(_allowed(value), value=value) from None
     if not 0.0 <= chance <= 1.0:
-        raise InputError(_allowed(value))
+        raise InputError(_allowed(value), value=value)
     return chance
 
 

@@ -206,7 +206,8 @@ class GroupFairIntervalChaining(Policy):
         if str(chosen) not in self.groups.names:
             raise InputError(
                 f"reference is {_checks.shown(reference)}; allowed are 'mean' or one of "
-                f"{', '.join(self.groups.names)}"
+                f"{', '.join(self.groups.names)}",
+                value=reference,
             )
         return self.groups.index(chosen)
 

@@ -69,9 +69,13 @@ def log_to(
         1      2     1.0        1  1.0
     """
     if policy is not None and not isinstance(policy, Policy):
-        raise InputError(f"policy is {policy!r}; allowed is a policy, such as a TopInterval")
+        raise InputError(
+            f"policy is {policy!r}; allowed is a policy, such as a TopInterval", value=policy
+        )
     if candidates is not None and not isinstance(candidates, (bool, np.bool_)):
-        raise InputError(f"candidates is {candidates!r}; allowed is True or False")
+        raise InputError(
+            f"candidates is {candidates!r}; allowed is True or False", value=candidates
+        )
     every = _checks.whole("snapshot_every", snapshot_every)
     ledger = _ledger(path, _checks.number("sync", sync, 0.0, np.inf))
     try:
@@ -87,7 +91,7 @@ def _ledger(path: Any, sync: float) -> Ledger:
     if isinstance(path, (str, Path)):
         return FileLedger(path, sync)
     if not isinstance(path, Ledger):
-        raise InputError(f"path is {path!r}; allowed is a file, or a ledger")
+        raise InputError(f"path is {path!r}; allowed is a file, or a ledger", value=path)
     return path
 
 
@@ -96,7 +100,9 @@ def _begin(
 ) -> tuple[Policy, Pending]:
     """A new log."""
     if policy is None:
-        raise InputError(f"path is {ledger.name!r}, where there is no log; give a policy")
+        raise InputError(
+            f"path is {ledger.name!r}, where there is no log; give a policy", value=ledger.name
+        )
     names = columns_of(features, policy)
     truth = policy.learns_truth
     about = About(names, to_dict(policy), candidates=candidates, key=new_key(), truth=truth)
@@ -117,7 +123,8 @@ def _continue(
     if policy is not None and json.dumps(to_dict(policy)) != json.dumps(to_dict(restored_policy)):
         raise InputError(
             f"path is {ledger.name!r}, which is a log of {restored_policy!r} in another state; "
-            "leave the policy out to continue the log, or use another name"
+            "leave the policy out to continue the log, or use another name",
+            value=ledger.name,
         )
     if features is not None and columns_of(features, restored_policy) != about.features:
         raise InputError(f"features is {list(features)}; the log has {', '.join(about.features)}")

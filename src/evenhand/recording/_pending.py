@@ -70,7 +70,8 @@ class Pending:
         if name in self._named:
             raise InputError(
                 f"id is {name!r}, which the decision of round {self._named[name]} has; allowed is "
-                "an id that no decision has: was this decision already made?"
+                "an id that no decision has: was this decision already made?",
+                value=name,
             )
         return name
 
@@ -160,7 +161,8 @@ class Pending:
         if isinstance(decision, Decision) and not self.is_this(decision):
             raise InputError(
                 f"decision is {decision!r}, which differs from that of round {round} in this log; "
-                "it was changed, or made by another policy"
+                "it was changed, or made by another policy",
+                value=decision,
             )
         return round
 
@@ -181,12 +183,14 @@ class Pending:
             if round is None:
                 raise InputError(
                     f"decision is {decision!r}, an id that no decision of this log has; allowed is "
-                    "the result of select, its round or its id"
+                    "the result of select, its round or its id",
+                    value=decision,
                 )
             return round
         if isinstance(decision, bool) or not isinstance(decision, (int, np.integer)):
             raise InputError(
-                f"decision is {decision!r}; allowed is the result of select, its round or its id"
+                f"decision is {decision!r}; allowed is the result of select, its round or its id",
+                value=decision,
             )
         return int(decision)
 

@@ -157,7 +157,9 @@ def _ledger(log: Any) -> Ledger:
     elif isinstance(log, Ledger):
         return log
     elif not isinstance(log, pd.DataFrame):
-        raise InputError(f"log is {log!r}; allowed is a file, a pandas frame or a ledger")
+        raise InputError(
+            f"log is {log!r}; allowed is a file, a pandas frame or a ledger", value=log
+        )
     source = "a frame" if isinstance(log, pd.DataFrame) else str(log)
     raise InputError(
         f"log is {source}, which does not say which policy wrote it; give a policy that learns "
@@ -174,7 +176,7 @@ def restored(ledger: Ledger, snapshots: bool) -> tuple[Policy, Pending]:
     """
     about, before = ledger.about, None
     if about is None:
-        raise InputError(f"log is {ledger.name!r}, where there is no log")
+        raise InputError(f"log is {ledger.name!r}, where there is no log", value=ledger.name)
     while True:
         snapshot = ledger.newest_snapshot(before) if snapshots else None
         try:
@@ -220,7 +222,7 @@ def _rows_of(log: Any, columns: Mapping[str, str] | None) -> tuple[About | None,
     if isinstance(log, pd.DataFrame):
         return None, log.copy(deep=False)
     if not isinstance(log, (str, Path)):
-        raise InputError(f"log is {log!r}; allowed is a file or a pandas frame")
+        raise InputError(f"log is {log!r}; allowed is a file or a pandas frame", value=log)
     whole = read_whole(log_path(log), columns)
     if whole is None:
         raise InputError(f"log is {str(log)!r}, where there is no log")
@@ -243,7 +245,9 @@ def _learn_from(
     features: Sequence[str] | None,
 ) -> None:
     if not isinstance(policy, Policy):
-        raise InputError(f"policy is {policy!r}; allowed is a policy, such as a TopInterval")
+        raise InputError(
+            f"policy is {policy!r}; allowed is a policy, such as a TopInterval", value=policy
+        )
     roles = find_roles([str(name) for name in frame.columns], columns, needed=("arm", "reward"))
     width = policy._shape[1]  # membership that came with the round follows the features
     if features is None:

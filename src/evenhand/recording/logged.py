@@ -181,7 +181,9 @@ class LoggedPolicy:
         is_batch = isinstance(decision, Iterable) and not isinstance(decision, str)
         given = list(decision) if is_batch else [decision]  # type: ignore[arg-type]
         if not is_batch and np.ndim(reward):
-            raise InputError(f"reward is {reward!r}; allowed is one number for one decision")
+            raise InputError(
+                f"reward is {reward!r}; allowed is one number for one decision", value=reward
+            )
         rounds = [self._find(item) for item in given]
         if len(set(rounds)) < len(rounds):
             raise InputError("decision names a round twice; a decision has one reward")
@@ -229,7 +231,9 @@ class LoggedPolicy:
         numbers, rows, _ = self._observations([arm], given, [0.0])
         chosen = int(numbers[0])
         if chosen == self._pending.decision(round).arm:
-            raise InputError(f"arm is {arm!r}, which the policy chose; allowed is another arm")
+            raise InputError(
+                f"arm is {arm!r}, which the policy chose; allowed is another arm", value=arm
+            )
         name = self._pending.id_of(round)
         seq, row = self.ledger.head + 1, tuple(rows[0].tolist())
         self._learn([Overridden(seq, now(), name, chosen, row)], _nothing)

@@ -71,7 +71,7 @@ def simulate_log(
     """
     [make] = named_policies([policy]).values()
     if not isinstance(world, World):
-        raise InputError(f"world is {world!r}; allowed is an instance of World")
+        raise InputError(f"world is {world!r}; allowed is an instance of World", value=world)
     horizon = _checks.whole("horizon", horizon)
     number = _checks.whole("replication", replication, least=0)
     seed = _checks.whole("seed", seed, least=0, most=_checks.LARGEST_SEED)

@@ -213,7 +213,9 @@ def trace_folder(trace: Any) -> bool | Path:
     if isinstance(trace, bool):
         return trace
     if not isinstance(trace, (str, Path)):
-        raise InputError(f"trace is {trace!r}; allowed are True, False, or a folder for Parquet")
+        raise InputError(
+            f"trace is {trace!r}; allowed are True, False, or a folder for Parquet", value=trace
+        )
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:

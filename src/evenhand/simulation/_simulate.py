@@ -117,7 +117,9 @@ def named_policies(
     elif isinstance(policies, Iterable):
         makers = {class_of(make).__name__: make for make in policies}
     else:
-        raise InputError(f"policies is {policies!r}; allowed is a list or mapping of classes")
+        raise InputError(
+            f"policies is {policies!r}; allowed is a list or mapping of classes", value=policies
+        )
     if not makers or len(makers) < len(policies):
         raise InputError(
             "policies are empty or name a class twice; "
@@ -130,7 +132,9 @@ def named_worlds(worlds: World | Mapping[str, World]) -> dict[str, World]:
     """Worlds by name; a single one is called "world"."""
     named = {"world": worlds} if isinstance(worlds, World) else worlds
     if not isinstance(named, Mapping) or not named:
-        raise InputError(f"worlds is {worlds!r}; allowed is a world, or a mapping from names")
+        raise InputError(
+            f"worlds is {worlds!r}; allowed is a world, or a mapping from names", value=worlds
+        )
     wrong = [place for place in named.values() if not isinstance(place, World)]
     if wrong:
         raise InputError(f"world is {wrong[0]!r}; allowed is an instance of World")

@@ -134,7 +134,8 @@ def connect(address: str) -> Any:
     except (OSError, ValueError) as error:  # no answer, or not an address
         raise InputError(
             f"{setting('client')} is {address!r}, where no Dask scheduler answers; give the "
-            "address that Dask's scheduler prints, or a client"
+            "address that Dask's scheduler prints, or a client",
+            value=address,
         ) from error
 
 

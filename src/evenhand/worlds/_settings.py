@@ -28,13 +28,16 @@ def groups_by_size(
     else:
         if isinstance(group_sizes, str) or not isinstance(group_sizes, Sequence | np.ndarray):
             raise InputError(
-                f"{setting('group_sizes')} is {group_sizes!r}; allowed is a list of numbers of arms"
+                f"{setting('group_sizes')} is {group_sizes!r}; allowed is a list of numbers of "
+                "arms",
+                value=group_sizes,
             )
         sizes = [_checks.whole("group_sizes", size, most=MOST_ARMS) for size in group_sizes]
         if not len(sizes) >= 2 or sum(sizes) > MOST_ARMS:
             raise InputError(
                 f"{setting('group_sizes')} is {_checks.shown(sizes)}; allowed are two or more "
-                f"numbers, up to {MOST_ARMS} in all"
+                f"numbers, up to {MOST_ARMS} in all",
+                value=sizes,
             )
         given = {"n_arms": (n_arms, sum(sizes)), "n_sensitive": (n_sensitive, sizes[0])}
         for name, (value, fitting) in given.items():
@@ -57,7 +60,9 @@ def one_or_several(
         return _checks.number(name, given, low, np.inf)
     if len(given) != number:
         raise InputError(
-            f"{setting(name)} is {_checks.shown(given)}; allowed is a number, or a list of {number}"
+            f"{setting(name)} is {_checks.shown(given)}; allowed is a number, or a list of "
+            f"{number}",
+            value=given,
         )
     return tuple(_checks.number(name, value, low, np.inf) for value in given)
 

@@ -124,6 +124,7 @@ def _per_attribute(name: str, given: float | Sequence[float], number: int) -> tu
     if values.size not in (1, number) or not np.isfinite(values).all():
         raise InputError(
             f"{setting(name)} is {_checks.shown(given)}; allowed is a number, or one for each of "
-            f"{number} attributes"
+            f"{number} attributes",
+            value=given,
         )
     return tuple(np.broadcast_to(values, number).tolist())

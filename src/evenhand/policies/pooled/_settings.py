@@ -29,7 +29,8 @@ def units_of(given: object, free: bool) -> tuple[float, float] | str:
     if not (0.0 < scale < np.inf and np.isfinite(offset)):
         raise InputError(
             f"true_units is {_checks.shown(given)}; allowed are 'estimate', and two numbers, "
-            "a scale above 0 and an offset"
+            "a scale above 0 and an offset",
+            value=given,
         )
     return scale, offset
 
@@ -41,7 +42,8 @@ def shares_of(given: object, is_general: bool) -> str | None:
     if not (isinstance(given, str) and given == "proportional"):
         raise InputError(
             f"shares is {_checks.shown(given)}; allowed is 'proportional': leave it out for shares "
-            "as scores make them"
+            "as scores make them",
+            value=given,
         )
     if is_general:
         raise InputError(
@@ -62,7 +64,8 @@ def weights_of(groups: Groups, chosen: Any, reference: object) -> NDArray[np.flo
         if str(name) not in groups.names:
             raise InputError(
                 f"reference is {_checks.shown(reference)}; allowed are 'mean', one of "
-                f"{', '.join(groups.names)}, or a list of these"
+                f"{', '.join(groups.names)}, or a list of these",
+                value=reference,
             )
         g = groups.index(name)
         weights[g] = groups.sizes[g]
@@ -89,6 +92,7 @@ def feature_names_of(given: Sequence[object] | None, number: int) -> tuple[str, 
     names = tuple(str(name) for name in given)
     if len(names) != number or len(set(names)) != number or isinstance(given, str):
         raise InputError(
-            f"feature_names is {_checks.shown(given)}; allowed are {number} different names"
+            f"feature_names is {_checks.shown(given)}; allowed are {number} different names",
+            value=given,
         )
     return names

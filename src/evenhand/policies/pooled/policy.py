@@ -141,7 +141,9 @@ class PooledGroupFair(Policy):
             )
         if not isinstance(probe, bool):
             raise InputError(
-                f"probe is {_checks.shown(probe)}; allowed are {literal(True)} and {literal(False)}"
+                f"probe is {_checks.shown(probe)}; allowed are {literal(True)} and "
+                f"{literal(False)}",
+                value=probe,
             )
         by_name = is_name(reference) or isinstance(reference, Mapping)
         self.reference = reference if by_name else names_of(reference)
@@ -399,6 +401,8 @@ class PooledGroupFair(Policy):
             True
         """
         if not isinstance(decision, Decision):
-            raise InputError(f"decision is {decision!r}; allowed is the result of select")
+            raise InputError(
+                f"decision is {decision!r}; allowed is the result of select", value=decision
+            )
         z = half_normal_draw(np.uint64(mix(np.uint64(self._key), decision.round)))
         return explanation_of(decision.scores, z, self._labels(decision), self.shares is not None)

@@ -208,7 +208,8 @@ def reference_of(design: ColumnsOfGroups, groups: Groups, reference: Any) -> Arr
         raise InputError(
             f"reference is {_checks.shown(reference)}; allowed are 'mean', a mapping such as "
             f"{{{design.attributes[0].name!r}: {design.attributes[0].levels[-1]!r}}}, one of "
-            f"{_few(known)}, or a list of these"
+            f"{_few(known)}, or a list of these",
+            value=reference,
         )
     weights: Array = rows[np.isin(labels, chosen)].mean(axis=0)
     return weights
@@ -222,7 +223,8 @@ def _for_one(design: ColumnsOfGroups, reference: Any) -> Mapping[str, Any]:
         names = ", ".join(attribute.name for attribute in design.attributes)
         raise InputError(
             f"reference is {_checks.shown(reference)}; allowed are 'mean', or a mapping from "
-            f"{names} to levels"
+            f"{names} to levels",
+            value=reference,
         )
     return {design.attributes[0].name: reference}
 
@@ -247,7 +249,8 @@ def _of_levels(design: ColumnsOfGroups, groups: Groups, reference: Mapping[str, 
     if wrong:
         allowed = "; ".join(f"{item.name}: {', '.join(item.levels)}" for item in design.attributes)
         raise InputError(
-            f"reference is {_checks.shown(reference)}; allowed are levels of {allowed}"
+            f"reference is {_checks.shown(reference)}; allowed are levels of {allowed}",
+            value=reference,
         )
     if groups.changes:
         levels_row = np.concatenate([mask / mask.sum() for mask in chosen])
@@ -258,7 +261,10 @@ def _of_levels(design: ColumnsOfGroups, groups: Groups, reference: Mapping[str, 
         first = design.first_of(number)
         has &= design.levels[:, first : first + len(mask)][:, mask].any(axis=1)
     if not has.any():
-        raise InputError(f"reference is {_checks.shown(reference)}, which no arm has; name another")
+        raise InputError(
+            f"reference is {_checks.shown(reference)}, which no arm has; name another",
+            value=reference,
+        )
     weights: Array = design.weights(design.levels[has]).mean(axis=0)
     return weights
 
