@@ -408,7 +408,7 @@ def test_what_would_be_lost_is_refused(kind, method, tmp_path):
         lambda: other.merge(policy),
         lambda: with_more_arms(policy, eh.Groups(["F", "M", "M"])),
     ):
-        with pytest.raises(eh.errors.InputError, match=f"has its own {method}.*`learns`"):
+        with pytest.raises(eh.errors.InputError, match=f"has its own {method}.*method learns"):
             lossy()
     assert not list(tmp_path.iterdir())
 

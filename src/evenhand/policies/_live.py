@@ -38,7 +38,7 @@ class Live(Settled):
         super().__init_subclass__(**kwargs)
         if cls.is_compiled() and cls.learn is not Live.learn:
             raise InputError(
-                f"{cls.__name__} has a rule, and a method learn in plain Python, which would not be "
+                f"{cls.__name__} has a rule, and a method learn in plain Python that would not be "
                 "called; mark a function with @kernel(learn, ...) for the rule instead"
             )
 
