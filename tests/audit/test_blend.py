@@ -15,8 +15,8 @@ from scipy.stats import f as of_f
 import evenhand as eh
 from audit_logs import page_of
 from bare_audits import bias_of
-from evenhand.audit._inference.robust import corrections, row_corrections
-from evenhand.audit._inference.scores import fits_of
+from evenhand.audit._inference.regression_scores import fits_of
+from evenhand.audit._inference.standard_errors import corrections, row_corrections
 from evenhand.audit._settings import AuditSettings
 from evenhand.audit._stages import blend as stage
 from evenhand.audit._stages.true_reward_pairs import Pairs

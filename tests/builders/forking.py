@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import uvicorn, uvicorn.loops.auto, uvicorn.lifespan.on, uvicorn.protocols.http.auto
 import uvicorn.protocols.websockets.auto, uvicorn.loops.uvloop  # which it imports when it starts
-from evenhand.service import _commands
+from evenhand.service import _operator_commands
 from evenhand.service.config import load
 from evenhand.service import _policy_calls
 known = set()

@@ -85,7 +85,7 @@ def write_config(folder: Path, **settings) -> Path:
 
 def make_key(config: Path, roles="admin", name="boss") -> str:
     """As `evenhand serve --key` makes it, without a process for it."""
-    from evenhand.service._commands import make_keys
+    from evenhand.service._operator_commands import make_keys
 
     (line,) = make_keys(config, [f"{name}={roles}"])
     return line.split()[-1]
@@ -227,8 +227,8 @@ def check_state(url: str) -> None:
     import evenhand as eh
     from evenhand.recording._replay import checksum
     from evenhand.service import SqlLedger, _policy_calls, _queries
-    from evenhand.service._ledger.database import Database
     from evenhand.service._ledger.fold import restored
+    from evenhand.service._ledger.sqlite_and_postgres import Database
 
     ledger = SqlLedger(url, write=False)
     whole = eh.replay(ledger)

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenhand as eh
-from evenhand.policies.pooled._hyperparameters import estimate_variances
-from evenhand.policies.pooled._layout import LIMIT, STALE
-from evenhand.policies.pooled._learning import next_limit
-from evenhand.policies.pooled._posterior import (
+from evenhand.policies.pooled_group_fair._hyperparameters import estimate_variances
+from evenhand.policies.pooled_group_fair._layout import LIMIT, STALE
+from evenhand.policies.pooled_group_fair._learning import next_limit
+from evenhand.policies.pooled_group_fair._posterior import (
     Variances,
     blank_posterior,
     in_units,

@@ -7,13 +7,13 @@ import pytest
 from scipy.stats import chi2
 
 import evenhand as eh
-from evenhand.policies.pooled._layout import STALE
-from evenhand.policies.pooled._posterior import Variances as FixedVariances
-from evenhand.policies.pooled._posterior import blank_posterior as fixed_blank
-from evenhand.policies.pooled._posterior import in_units as fixed_in_units
-from evenhand.policies.pooled._posterior import work_out as fixed_work_out
-from evenhand.policies.pooled.general._design import design_of
-from evenhand.policies.pooled.general._posterior import (
+from evenhand.policies.pooled_group_fair._layout import STALE
+from evenhand.policies.pooled_group_fair._posterior import Variances as FixedVariances
+from evenhand.policies.pooled_group_fair._posterior import blank_posterior as fixed_blank
+from evenhand.policies.pooled_group_fair._posterior import in_units as fixed_in_units
+from evenhand.policies.pooled_group_fair._posterior import work_out as fixed_work_out
+from evenhand.policies.pooled_group_fair.general._design import design_of
+from evenhand.policies.pooled_group_fair.general._posterior import (
     Variances,
     add_in_units,
     blank_data,

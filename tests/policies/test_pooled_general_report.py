@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import evenhand as eh
-from evenhand.bias._basis import ASSUMPTION
+from evenhand.bias._rests_on import ASSUMPTION
 from evenhand.simulation._compiled_rounds import run
 from evenhand.simulation._plain_rounds import each_round
 

@@ -16,16 +16,16 @@ import evenhand as eh
 from evenhand._compile import compiled
 from evenhand._membership import membership
 from evenhand.leastsquares._blend import blank_blend, evidence
-from evenhand.policies.pooled._layout import OF_TRUTH
-from evenhand.policies.pooled.general._layout import OF_GENERAL_TRUTH
-from evenhand.policies.pooled.general._posterior import (
+from evenhand.policies.pooled_group_fair._layout import OF_TRUTH
+from evenhand.policies.pooled_group_fair.general._layout import OF_GENERAL_TRUTH
+from evenhand.policies.pooled_group_fair.general._posterior import (
     Variances,
     add_in_units,
     blank_data,
     blank_posterior,
     work_out,
 )
-from evenhand.policies.pooled.general._true_posterior import after_truth, blend_in
+from evenhand.policies.pooled_group_fair.general._true_posterior import after_truth, blend_in
 from evenhand.policies.saving import _checksum, from_dict, to_dict
 from evenhand.recording._replay import checksum
 from evenhand.simulation._compiled_rounds import run

@@ -16,9 +16,14 @@ import evenhand as eh
 from evenhand._compile import compiled
 from evenhand.experiments.file import read_experiment
 from evenhand.leastsquares._blend import blank_blend, evidence
-from evenhand.policies.pooled._layout import OF_TRUTH
-from evenhand.policies.pooled._posterior import Data, Variances, blank_posterior, work_out
-from evenhand.policies.pooled._true_posterior import (
+from evenhand.policies.pooled_group_fair._layout import OF_TRUTH
+from evenhand.policies.pooled_group_fair._posterior import (
+    Data,
+    Variances,
+    blank_posterior,
+    work_out,
+)
+from evenhand.policies.pooled_group_fair._true_posterior import (
     Truth,
     blank_seen,
     blend_in,

@@ -14,10 +14,10 @@ ROOT = Path(evenhand.__file__).parent
 # Flags, keywords and values, public names as Python has them, and code between backticks.
 OF_ONE_LANGUAGE = re.compile(r"(?<![\w-])--[a-z]|\bLOG\b|(?<![\w.])\w+ ?=(?!=)|\beh\.\w|`")
 # Where messages may be in one language: modules of the command line, and the one that translates.
-OF_LANGUAGES = ("cli/", "service/_commands.py", "_setting_names.py")
+OF_LANGUAGES = ("cli/", "service/_operator_commands.py", "_setting_names.py")
 FILES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 # Compiled code can raise nothing else; `telling` turns these into errors of our own.
-COMPILED = {"policies/_calls.py": 1, "simulation/_compiled_rounds.py": 1}
+COMPILED = {"policies/_entry_points.py": 1, "simulation/_compiled_rounds.py": 1}
 ERRORS = {"InputError", "DataError", "DamagedError", "MissingExtraError", "DownloadError"}
 TRANSLATED = {"setting", "literal", "blank"}
 TOLD = {"ValueError", "InputWarning", "SeenWarning", *ERRORS}

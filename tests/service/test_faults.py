@@ -19,7 +19,7 @@ import postgres
 import waiting
 from evenhand.service._engine import Engine
 from evenhand.service._ledger import asks, transaction
-from evenhand.service._ledger.database import Connection, InDoubt, Unavailable
+from evenhand.service._ledger.sqlite_and_postgres import Connection, InDoubt, Unavailable
 from evenhand.service.config import load
 from forking import Forked
 from serving import (

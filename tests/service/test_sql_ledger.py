@@ -16,12 +16,12 @@ from evenhand.events.ledger import Ledger
 from evenhand.recording._replay import checksum
 from evenhand.service import SqlLedger
 from evenhand.service._engine import Engine
-from evenhand.service._ledger import asks, database
+from evenhand.service._ledger import asks, sqlite_and_postgres
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.copies import copy
-from evenhand.service._ledger.database import Database
 from evenhand.service._ledger.erasure import EraseAsk
 from evenhand.service._ledger.fold import restored
+from evenhand.service._ledger.sqlite_and_postgres import Database
 from evenhand.service._ledger.verification import read_head, verify, write_head
 from evenhand.service.config import load
 from serving import ARMS, check_chain, check_state, rows_of, write_config
@@ -282,13 +282,15 @@ def test_the_person_is_nowhere_in_the_file(tmp_path):
 
 
 def test_a_database_of_the_previous_schema_is_upgraded(store):
-    database.upgrade(store, "0001")
+    sqlite_and_postgres.upgrade(store, "0001")
     place = store.removeprefix("sqlite:")
     with pytest.raises(Exception, match="reviews"):
         rows_of(place, "SELECT * FROM reviews")
     Database(store).upgrade()
     assert rows_of(place, "SELECT * FROM reviews") == []
-    assert rows_of(place, "SELECT version_num FROM alembic_version") == [(database.NEWEST,)]
+    assert rows_of(place, "SELECT version_num FROM alembic_version") == [
+        (sqlite_and_postgres.NEWEST,)
+    ]
     Database(store).upgrade()  # nothing to do
 
 
@@ -300,7 +302,7 @@ def test_migrations_make_the_tables_of_the_schema(store):
     from evenhand.service._ledger import schema
 
     Database(store).upgrade()
-    engine = create_engine(database.for_sqlalchemy(store))
+    engine = create_engine(sqlite_and_postgres.for_sqlalchemy(store))
     with engine.connect() as connection:
         context = MigrationContext.configure(connection)
         assert compare_metadata(context, schema.metadata) == []

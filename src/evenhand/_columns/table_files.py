@@ -22,7 +22,7 @@ from zipfile import BadZipFile, ZipFile
 import pandas as pd
 
 from evenhand._columns.conversion import from_excel, read_json, undecodable
-from evenhand._columns.file_formats import ENDINGS, UTF8, Reading
+from evenhand._columns.file_settings import ENDINGS, UTF8, Reading
 from evenhand._columns.missing_marks import Given, Marks, with_point, without_marks
 from evenhand._columns.words import NUMBER, tell
 from evenhand.errors import DataError, InputError, MissingExtraError, setting

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from evenhand._columns.encoding import CATEGORIES
-from evenhand._columns.file_formats import Reading
+from evenhand._columns.file_settings import Reading
 from evenhand._columns.missing import DEFAULT, Choice
 from evenhand._columns.missing_marks import Given
 from evenhand._columns.words import meant

@@ -91,7 +91,7 @@ def _export(options: argparse.Namespace) -> int:
 
 def _erase(options: argparse.Namespace) -> int:
     from evenhand import service  # noqa: F401
-    from evenhand.service._commands import erase_person
+    from evenhand.service._operator_commands import erase_person
 
     return _say(erase_person(options.config, options.person, options.reason, options.force))
 

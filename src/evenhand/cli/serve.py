@@ -49,7 +49,7 @@ def add(commands: Any) -> None:
 
 def _serve(options: argparse.Namespace) -> int:
     from evenhand import service  # noqa: F401  # says what to install
-    from evenhand.service._commands import make_keys, serve
+    from evenhand.service._operator_commands import make_keys, serve
 
     if options.demo:
         from evenhand.service._demo import serve_demo

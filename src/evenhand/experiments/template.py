@@ -11,7 +11,7 @@ from warnings import catch_warnings
 import pandas as pd
 
 from evenhand._columns.diagnosis import likely_marks
-from evenhand._columns.file_formats import Reading
+from evenhand._columns.file_settings import Reading
 from evenhand._columns.identifiers import identifiers
 from evenhand._columns.missing_marks import Marks, without_marks
 from evenhand._columns.table_files import read_table

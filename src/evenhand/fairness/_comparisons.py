@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from evenhand.errors import InputError, setting
-from evenhand.fairness._metrics import (
+from evenhand.fairness._quantities import Measure
+from evenhand.fairness._reward_metrics import (
     BY_PULLS,
     METRICS,
     SELECTION,
@@ -21,7 +22,6 @@ from evenhand.fairness._metrics import (
     noted,
     rows,
 )
-from evenhand.fairness._quantities import Measure
 from evenhand.fairness.intervals import Ends
 from evenhand.fairness.sums import GroupSums
 

@@ -18,7 +18,8 @@ from evenhand.errors import InputError, setting
 from evenhand.fairness import _comparisons
 from evenhand.fairness._clusters import IGNORED, ClusterMeans, ClusterSums
 from evenhand.fairness._comparisons import all_pairs, divided, extreme
-from evenhand.fairness._metrics import (
+from evenhand.fairness._quantities import Measure
+from evenhand.fairness._reward_metrics import (
     METRICS,
     SELECTION,
     WITH_CLUSTERS,
@@ -27,7 +28,6 @@ from evenhand.fairness._metrics import (
     possible,
     rows,
 )
-from evenhand.fairness._quantities import Measure
 from evenhand.fairness._sentences import sentences
 from evenhand.fairness.intervals import PROPORTIONS
 from evenhand.fairness.sums import GroupSums

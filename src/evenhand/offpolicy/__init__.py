@@ -6,7 +6,7 @@ the rows that it is evaluated on.
 """
 
 from evenhand.offpolicy._evaluation import evaluate
-from evenhand.offpolicy._log_files import read_logged
+from evenhand.offpolicy._read_logs import read_logged
 from evenhand.offpolicy._targets import policy_probabilities
 from evenhand.offpolicy.logged import Logged
 from evenhand.offpolicy.report import ValueReport

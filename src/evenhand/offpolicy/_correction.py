@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 from evenhand._checks import Array, numbers
 from evenhand.errors import InputError, setting
 from evenhand.offpolicy.logged import Logged
-from evenhand.policies.pooled._reporting import Reported
+from evenhand.policies.pooled_group_fair._reporting import Reported
 
 
 @dataclass(frozen=True, eq=False)

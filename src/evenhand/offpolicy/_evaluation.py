@@ -18,8 +18,8 @@ from evenhand.offpolicy._correction import Correction, correction
 from evenhand.offpolicy._estimators import ESTIMATORS, WeightedRows, cross_fitted
 from evenhand.offpolicy._gain import gains
 from evenhand.offpolicy._intervals import INTERVALS
-from evenhand.offpolicy._log_files import later, read_own
 from evenhand.offpolicy._overlap import Overlap, overlap
+from evenhand.offpolicy._read_logs import later, read_own
 from evenhand.offpolicy._report_table import COLUMNS, EvaluationSettings, shares, span, table
 from evenhand.offpolicy._seen_rows import warn_if_seen
 from evenhand.offpolicy._sentences import warnings

@@ -8,7 +8,7 @@ from evenhand.policies.group_fair_chaining import GroupFairIntervalChaining
 from evenhand.policies.interval_chaining import IntervalChaining
 from evenhand.policies.multi_group_fair import MultiGroupFairTopInterval
 from evenhand.policies.naive_fair import NaiveFair
-from evenhand.policies.pooled import PooledGroupFair
+from evenhand.policies.pooled_group_fair import PooledGroupFair
 from evenhand.policies.saving import load
 from evenhand.policies.top_interval import TopInterval
 from evenhand.policies.uniform_random import UniformRandom

@@ -16,7 +16,7 @@ from evenhand.groups import Groups
 from evenhand.policies import _checks as checking
 from evenhand.policies._checks import joined, refuse_membership
 from evenhand.policies._learned import Learned
-from evenhand.policies._live import PlainRule
+from evenhand.policies._policy_state import PlainRule
 from evenhand.policies._settings import (
     POLICIES,
     known_noise,

@@ -18,7 +18,7 @@ import msgspec
 import structlog
 
 from evenhand.service._auth import Caller, Keys
-from evenhand.service._ledger.database import Unavailable
+from evenhand.service._ledger.sqlite_and_postgres import Unavailable
 from evenhand.service._problems import Problem, of_decoding
 from evenhand.service._rate_limit import Bucket
 from evenhand.service.config import Server

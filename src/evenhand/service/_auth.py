@@ -11,7 +11,7 @@ import secrets
 import time
 from typing import Any, NamedTuple
 
-from evenhand.service._ledger.database import Connection
+from evenhand.service._ledger.sqlite_and_postgres import Connection
 
 DECIDE, REWARD, REVIEW, READ, ADMIN = "decide", "reward", "review", "read", "admin"
 ROLES = (DECIDE, REWARD, REVIEW, READ, ADMIN)

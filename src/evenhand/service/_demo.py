@@ -181,7 +181,7 @@ class Callers:
 
 def serve_demo(port: int) -> None:
     """Run the demo until it is told to stop; nothing is kept."""
-    from evenhand.service._commands import make_keys, serve_config
+    from evenhand.service._operator_commands import make_keys, serve_config
 
     with tempfile.TemporaryDirectory(prefix="evenhand-demo-") as folder:
         path, table = write_demo(Path(folder), port)

@@ -23,10 +23,10 @@ from evenhand.service import _policy_calls
 from evenhand.service._chooser import Chooser
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Ask, Decide, Expire, Keep
-from evenhand.service._ledger.database import Database, Unavailable
 from evenhand.service._ledger.erasure import EraseAsk
 from evenhand.service._ledger.fold import LedgerState, restored
 from evenhand.service._ledger.membership import membership_of
+from evenhand.service._ledger.sqlite_and_postgres import Database, Unavailable
 from evenhand.service._ledger.store import Committed, Store
 from evenhand.service._ledger.transaction import Rules
 from evenhand.service._problems import Problem

@@ -19,9 +19,9 @@ from evenhand.service._bodies import (
     Scores,
 )
 from evenhand.service._ledger import entries as kinds
-from evenhand.service._ledger.database import Connection
 from evenhand.service._ledger.fold import LedgerState
 from evenhand.service._ledger.membership import Membership
+from evenhand.service._ledger.sqlite_and_postgres import Connection
 from evenhand.service._ledger.transaction import HOUR, TALLIED
 from evenhand.service._problems import Problem
 

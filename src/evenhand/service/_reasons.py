@@ -18,8 +18,8 @@ from evenhand.policies.base import Policy
 from evenhand.service import _policy_calls
 from evenhand.service._bodies import By, CandidateReasons, Contribution, ReasonsOut
 from evenhand.service._features import Encoder
-from evenhand.service._ledger.database import Connection
 from evenhand.service._ledger.fold import LedgerArm, restored
+from evenhand.service._ledger.sqlite_and_postgres import Connection
 from evenhand.service._problems import Problem
 from evenhand.service._queries import body_and_seed, groups_of
 

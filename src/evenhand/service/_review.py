@@ -11,7 +11,6 @@ from evenhand.service._api import encode, outcome, whole
 from evenhand.service._asgi import Answer, Request, in_thread
 from evenhand.service._bodies import Case, ClaimIn, QueueOut, Reviewer, VerdictIn
 from evenhand.service._engine import Engine
-from evenhand.service._ledger.database import Connection
 from evenhand.service._ledger.review_queue import (
     OVERRIDDEN,
     AskReview,
@@ -20,6 +19,7 @@ from evenhand.service._ledger.review_queue import (
     queue,
     reviewers,
 )
+from evenhand.service._ledger.sqlite_and_postgres import Connection
 from evenhand.service._problems import Refused
 from evenhand.service._queries import moment
 

@@ -9,15 +9,21 @@ from typing import Any
 import numpy as np
 
 from evenhand.audit._inference.cluster_errors import cluster_counts, cluster_products
-from evenhand.audit._inference.robust import (
+from evenhand.audit._inference.regression_scores import (
+    Fits,
+    fits_of,
+    in_windows,
+    numbered,
+    with_effects,
+)
+from evenhand.audit._inference.second_pass import Question, SecondPass
+from evenhand.audit._inference.standard_errors import (
     CLASSICAL,
     CLUSTERED,
     Errors,
     cluster_correction,
     rows_suffice,
 )
-from evenhand.audit._inference.scores import Fits, fits_of, in_windows, numbered, with_effects
-from evenhand.audit._inference.second_pass import Question, SecondPass
 from evenhand.audit._input.sources import Source
 from evenhand.audit._sums.cells import Cells
 from evenhand.bias._fit import ARMS, AUTO, PULLS, settled

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.audit._inference.cluster_errors import cluster_counts, cluster_products
-from evenhand.audit._inference.scores import Fits, numbered, with_residuals, worked_out
+from evenhand.audit._inference.regression_scores import Fits, numbered, with_residuals, worked_out
 from evenhand.audit._inference.second_pass import Question, SecondPass
 from evenhand.audit._input.expressions import number
 from evenhand.audit._input.sources import Source

@@ -17,13 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.audit._inference.robust import CLUSTERED, Errors, cluster_correction, symmetric
-from evenhand.audit._inference.scores import (
+from evenhand.audit._inference.regression_scores import (
     Fits,
     check_same_rows,
     counted_again,
     numbered,
     with_residuals,
+)
+from evenhand.audit._inference.standard_errors import (
+    CLUSTERED,
+    Errors,
+    cluster_correction,
+    symmetric,
 )
 from evenhand.audit._input.sources import Source
 from evenhand.audit._sums.aggregate import fetch_by

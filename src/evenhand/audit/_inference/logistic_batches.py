@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from evenhand.audit._inference.scores import Fits, check_same_rows
+from evenhand.audit._inference.regression_scores import Fits, check_same_rows
 from evenhand.audit._input.sources import SMALL, Source
 from evenhand.audit._sums.batches import Batch, Coding, Room, rows_of_batch
 from evenhand.bias.statistics import Array

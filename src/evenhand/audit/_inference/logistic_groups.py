@@ -17,7 +17,8 @@ from evenhand.audit._inference.cluster_errors import between_groups
 from evenhand.audit._inference.logistic_newton import Logits, fit_logits
 from evenhand.audit._inference.logistic_queries import Link
 from evenhand.audit._inference.logistic_sums import Solved, solved
-from evenhand.audit._inference.robust import (
+from evenhand.audit._inference.regression_scores import Fits
+from evenhand.audit._inference.standard_errors import (
     CLASSICAL,
     CLUSTERED,
     FEW_EVENTS,
@@ -27,7 +28,6 @@ from evenhand.audit._inference.robust import (
     corrections,
     symmetric,
 )
-from evenhand.audit._inference.scores import Fits
 from evenhand.audit._input.sources import Source
 from evenhand.bias._fit import ARMS, Designs, Fit, solve_designs
 from evenhand.bias.report import BiasReport

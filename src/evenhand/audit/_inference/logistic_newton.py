@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evenhand.audit._inference.logistic_batches import Batches, Run
-from evenhand.audit._inference.robust import FEW_EVENTS
-from evenhand.audit._inference.scores import (
+from evenhand.audit._inference.regression_scores import (
     Fits,
     check_same_rows,
     counted_again,
@@ -26,6 +25,7 @@ from evenhand.audit._inference.scores import (
     numbered,
     worked_out,
 )
+from evenhand.audit._inference.standard_errors import FEW_EVENTS
 from evenhand.audit._input.expressions import number
 from evenhand.audit._input.sources import Source
 from evenhand.audit._sums.aggregate import fetch_by

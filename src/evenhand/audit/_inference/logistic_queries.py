@@ -10,7 +10,7 @@ import pandas as pd
 
 from evenhand.audit._inference.cluster_errors import cluster_products
 from evenhand.audit._inference.logistic_newton import LARGEST, Logits, chance_of, with_chances
-from evenhand.audit._inference.scores import (
+from evenhand.audit._inference.regression_scores import (
     Fits,
     check_same_rows,
     counted_again,

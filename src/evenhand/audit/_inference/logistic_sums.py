@@ -19,8 +19,8 @@ from evenhand.audit._inference import logistic_queries as queries
 from evenhand.audit._inference.logistic_batches import Batches, Run
 from evenhand.audit._inference.logistic_newton import Logits, basis_of, log_odds, sigmoid
 from evenhand.audit._inference.logistic_queries import Link, LinkSums, Models, Sums
-from evenhand.audit._inference.robust import CLUSTERED, Errors
-from evenhand.audit._inference.scores import Fits
+from evenhand.audit._inference.regression_scores import Fits
+from evenhand.audit._inference.standard_errors import CLUSTERED, Errors
 from evenhand.audit._input.sources import Source
 from evenhand.bias.statistics import Array
 

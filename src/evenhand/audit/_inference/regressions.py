@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenhand.audit._inference.bias_by_window import MOST_FITS, WINDOWS, Parts, in_parts
-from evenhand.audit._inference.scores import fits_of
+from evenhand.audit._inference.regression_scores import fits_of
 from evenhand.audit._inference.second_pass import Question, SecondPass
-from evenhand.audit._inference.windows_held_equal import WITHIN, HeldEqual, hold_windows
+from evenhand.audit._inference.windows_held_constant import WITHIN, HeldConstant, hold_windows
 from evenhand.audit._input.sources import Source
 from evenhand.audit._sums.cells import Cells
 from evenhand.bias._contexts import describe
@@ -27,7 +27,7 @@ class AuditRegressions:
 
     second: SecondPass
     parts: Parts | None = None  # of time windows
-    equal: HeldEqual | None = None  # with the window held constant
+    equal: HeldConstant | None = None  # with the window held constant
 
 
 def regressions(

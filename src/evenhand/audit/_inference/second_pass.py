@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand.audit._inference.scores import (
+from evenhand.audit._inference.regression_scores import (
     Fits,
     check_same_rows,
     counted_again,

@@ -1,7 +1,7 @@
 """The files of a log as a table of DuckDB or Spark: Parquet, CSV, JSON and Excel.
 
-A new format is an ending in `evenhand._columns.file_formats` and a case in `open_files`; for worlds
-and off-policy values, which read files into pandas, one in `evenhand._columns.table_files`.
+A new format is an ending in `evenhand._columns.file_settings` and a case in `open_files`; for
+worlds and off-policy values, which read files into pandas, one in `evenhand._columns.table_files`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from evenhand._columns.conversion import AS_WRITTEN, AS_WRITTEN_SPARK, from_excel, in_utf8
-from evenhand._columns.file_formats import Reading
+from evenhand._columns.file_settings import Reading
 from evenhand._columns.missing_marks import Marks
 from evenhand._columns.words import as_written
 from evenhand.audit._input.engines import VIEW, for_spark, open_duckdb, open_spark, spark_csv
 from evenhand.audit._input.json_files import duckdb_json, duckdb_kinds, spark_json
-from evenhand.audit._input.log_files import Files, as_pattern
+from evenhand.audit._input.log_paths import Files, as_pattern
 from evenhand.audit._input.sources import SNIFFED, Source, telling
 from evenhand.errors import DataError, InputError, setting
 

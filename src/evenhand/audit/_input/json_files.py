@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.audit._input.engines import VIEW, for_spark
-from evenhand.audit._input.log_files import as_pattern
+from evenhand.audit._input.log_paths import as_pattern
 
 ALL_ROWS = -1  # a key that occurs only in late rows is a column too
 

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from evenhand import _checks
-from evenhand._columns.file_formats import Reading
+from evenhand._columns.file_settings import Reading
 from evenhand._columns.missing_marks import Marks
 from evenhand._columns.words import written
 from evenhand.audit._input.addresses import hidden, passwords_in, without_password
@@ -23,7 +23,7 @@ from evenhand.audit._input.engines import (
     told,
 )
 from evenhand.audit._input.format_readers import open_files
-from evenhand.audit._input.log_files import find_files
+from evenhand.audit._input.log_paths import find_files
 from evenhand.audit._input.sources import Source, quiet, telling
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
 

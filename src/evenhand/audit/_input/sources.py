@@ -20,7 +20,7 @@ from evenhand.audit._input.engines import (
     told,
 )
 from evenhand.audit._input.json_files import duckdb_json, spark_json
-from evenhand.audit._input.log_files import NO_PARQUET, as_pattern
+from evenhand.audit._input.log_paths import NO_PARQUET, as_pattern
 from evenhand.errors import DataError, InputError, setting
 
 # What DuckDB says of a Parquet file that was cut off, or whose bytes were changed.

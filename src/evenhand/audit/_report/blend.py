@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from evenhand._html.tables import of_frame
 from evenhand._prose import in_digits, quoted
 from evenhand.audit._report.result import WHOLE_LOG
-from evenhand.bias._basis import averages, p_value
 from evenhand.bias._contrasts import few
+from evenhand.bias._rests_on import averages, p_value
 from evenhand.bias._sentences import totals
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evenhand.audit._report.blend import ARRIVAL, METHOD
-from evenhand.audit._report.linear_or_logistic import method_of
+from evenhand.audit._report.link_tests import method_of
 from evenhand.bias._fit import ARMS
 from evenhand.errors import blank, setting
 

@@ -12,7 +12,7 @@ from evenhand._prose import quoted
 from evenhand.audit._input.roles import guessed_roles
 from evenhand.audit._report.blend import blend_sentences
 from evenhand.audit._report.cautions import cautions
-from evenhand.audit._report.explained import explained, told_why
+from evenhand.audit._report.gap_sentences import explained, told_why
 from evenhand.audit._report.impact import impact_sentences
 from evenhand.audit._report.intersection_sentences import cell_sentences
 from evenhand.audit._report.result import WHOLE_LOG

@@ -13,8 +13,8 @@ from evenhand._columns.column import Column
 from evenhand._columns.words import INTERCEPT
 from evenhand.audit._inference.by_probability import Mixture, fit_mixture, mixed_rows
 from evenhand.audit._inference.leakage import Giveaways
-from evenhand.audit._inference.robust import CLUSTERED, ROBUST
-from evenhand.audit._inference.uncentring import about_zero
+from evenhand.audit._inference.own_units import about_zero
+from evenhand.audit._inference.standard_errors import CLUSTERED, ROBUST
 from evenhand.audit._input.probabilities import ProbableGroups
 from evenhand.audit._report.by_probability import ByProbability
 from evenhand.audit._report.result import Audit, Facts

@@ -14,13 +14,13 @@ from evenhand.audit._inference.bias_by_window import Windows, make_windows
 from evenhand.audit._inference.cluster_reward_means import of_windows
 from evenhand.audit._inference.drift import changes, drift
 from evenhand.audit._inference.logistic_groups import LogisticFit, fit_logistic
-from evenhand.audit._inference.robust import Errors
-from evenhand.audit._inference.scores import changed, fits_of
+from evenhand.audit._inference.regression_scores import changed, fits_of
+from evenhand.audit._inference.standard_errors import Errors
 from evenhand.audit._inference.true_reward import ASSUMPTION, beside_truth, objection
-from evenhand.audit._inference.windows_held_equal import WITHIN, Within, within_windows
+from evenhand.audit._inference.windows_held_constant import WITHIN, Within, within_windows
 from evenhand.audit._report.logistic import Logistic, make_logistic
+from evenhand.audit._report.logistic_sentences import second_model
 from evenhand.audit._report.terms import terms_against_truth
-from evenhand.audit._report.two_models import second_model
 from evenhand.audit._stages.fitting import AuditRun, Fitted
 from evenhand.audit._sums.aggregate import (
     by_window_only,

@@ -9,11 +9,17 @@ from typing import Any
 import numpy as np
 
 from evenhand.audit._inference.cluster_errors import clustered, fewest_in_an_arm
+from evenhand.audit._inference.own_units import about_zero
+from evenhand.audit._inference.regression_scores import changed
 from evenhand.audit._inference.regressions import WHOLE, AuditRegressions, regressions
-from evenhand.audit._inference.robust import Errors, classical, robust, robust_groups, weighting_of
-from evenhand.audit._inference.scores import changed
-from evenhand.audit._inference.uncentring import about_zero
-from evenhand.audit._inference.windows_held_equal import WITHIN
+from evenhand.audit._inference.standard_errors import (
+    Errors,
+    classical,
+    robust,
+    robust_groups,
+    weighting_of,
+)
+from evenhand.audit._inference.windows_held_constant import WITHIN
 from evenhand.audit._input.attributes import Crossing
 from evenhand.audit._input.scan import Look
 from evenhand.audit._input.sources import Source

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from evenhand.audit._inference.robust import CLUSTERED
+from evenhand.audit._inference.standard_errors import CLUSTERED
 from evenhand.audit._input.attributes import Crossing
 from evenhand.audit._report.intersections import AS_THEY_ARE, MARGINS_ONLY, Intersections
 from evenhand.audit._stages.blend import Blended, blend

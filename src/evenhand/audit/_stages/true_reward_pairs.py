@@ -19,15 +19,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.audit._inference.cluster_errors import cluster_counts, cluster_products
-from evenhand.audit._inference.regressions import WHOLE
-from evenhand.audit._inference.robust import (
-    CLASSICAL,
-    FEW_ROWS,
-    cluster_correction,
-    corrections,
-    row_corrections,
-)
-from evenhand.audit._inference.scores import (
+from evenhand.audit._inference.regression_scores import (
     Fits,
     changed,
     linear,
@@ -35,6 +27,14 @@ from evenhand.audit._inference.scores import (
     named,
     numbered,
     worked_out,
+)
+from evenhand.audit._inference.regressions import WHOLE
+from evenhand.audit._inference.standard_errors import (
+    CLASSICAL,
+    FEW_ROWS,
+    cluster_correction,
+    corrections,
+    row_corrections,
 )
 from evenhand.audit._input.expressions import is_missing, number
 from evenhand.audit._stages.fitting import AuditRun, Fitted

@@ -15,9 +15,9 @@ from evenhand.events._tables import log_path
 from evenhand.events.event import Event
 from evenhand.events.file_ledger import FileLedger
 from evenhand.service._ledger import schema
-from evenhand.service._ledger.database import Connection, Database, marks
 from evenhand.service._ledger.fold import is_erased
 from evenhand.service._ledger.sql_ledger import SqlLedger
+from evenhand.service._ledger.sqlite_and_postgres import Connection, Database, marks
 from evenhand.service._ledger.verification import Verified, verify
 
 TOGETHER = 5000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from evenhand.errors import InputError
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Ask, Keep
-from evenhand.service._ledger.database import Connection, marks
 from evenhand.service._ledger.fold import restored
 from evenhand.service._ledger.membership import ERASED
+from evenhand.service._ledger.sqlite_and_postgres import Connection, marks
 from evenhand.service._ledger.transaction import CHUNK, Transaction
 
 _PROJECTIONS = ("rewards", "truths", "overrides", "uses", "waiting", "reviews")

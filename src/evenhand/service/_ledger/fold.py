@@ -19,9 +19,9 @@ from evenhand.policies.decision import Decision, Scores
 from evenhand.policies.saving import from_dict, to_dict
 from evenhand.recording._replay import checksum
 from evenhand.service._ledger import entries as kinds
-from evenhand.service._ledger.database import Connection
 from evenhand.service._ledger.entries import Entry
 from evenhand.service._ledger.membership import Membership, membership_of
+from evenhand.service._ledger.sqlite_and_postgres import Connection
 
 # What changes the state, besides the number of rounds.
 _TOLD = (kinds.REWARD, kinds.LEARN, kinds.TRUE, kinds.ROWS, kinds.CONTROL)

@@ -9,7 +9,7 @@ from typing import Any
 
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import OfDecision, Override
-from evenhand.service._ledger.database import Connection
+from evenhand.service._ledger.sqlite_and_postgres import Connection
 from evenhand.service._ledger.transaction import Transaction
 
 ACCEPTED, OVERRIDDEN = "accepted", "overridden"

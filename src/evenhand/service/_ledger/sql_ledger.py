@@ -24,8 +24,8 @@ from evenhand.events.ledger import Snapshot
 from evenhand.policies.saving import to_dict
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import reward_of, true_of
-from evenhand.service._ledger.database import Connection, Database
 from evenhand.service._ledger.fold import _beginning, described, erased
+from evenhand.service._ledger.sqlite_and_postgres import Connection, Database
 from evenhand.service._ledger.transaction import Known, Rules, Transaction
 
 _NEVER = 2**62  # decisions of a log wait for their reward as long as it takes

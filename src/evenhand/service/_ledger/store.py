@@ -15,9 +15,9 @@ from evenhand.policies.saving import to_dict
 from evenhand.recording._decision_records import columns_of
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Ask, Note
-from evenhand.service._ledger.database import Connection, Database, InDoubt, Unavailable
 from evenhand.service._ledger.entries import Entry
 from evenhand.service._ledger.fold import LedgerState, restored
+from evenhand.service._ledger.sqlite_and_postgres import Connection, Database, InDoubt, Unavailable
 from evenhand.service._ledger.transaction import Rules, Transaction, entries_after
 
 

@@ -9,9 +9,9 @@ from time import time_ns
 from typing import Any, NamedTuple
 
 from evenhand.service._ledger import entries as kinds
-from evenhand.service._ledger.database import Connection, Unavailable, marks
 from evenhand.service._ledger.entries import GENESIS, Chain, Entry
 from evenhand.service._ledger.membership import Membership
+from evenhand.service._ledger.sqlite_and_postgres import Connection, Unavailable, marks
 
 HOUR = 3_600_000_000  # microseconds
 CHUNK = 400  # parameters of one query

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from evenhand.errors import DamagedError, InputError, setting
 from evenhand.service._ledger import entries as kinds
-from evenhand.service._ledger.database import Connection, Database
 from evenhand.service._ledger.entries import GENESIS, digest_of, link
+from evenhand.service._ledger.sqlite_and_postgres import Connection, Database
 
 _SQL = "SELECT seq, kind, at, subject, event, salt, body, digest, hash FROM entries ORDER BY seq"
 

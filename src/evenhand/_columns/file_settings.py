@@ -1,0 +1,103 @@
+"""How files are read, where the file itself does not say: encoding, separators, sheet.
+
+Audits, worlds from tables and off-policy values read the same kinds of files, with these settings.
+"""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+from typing import Any
+
+from evenhand import _checks
+from evenhand.errors import InputError, setting
+
+UTF8 = "utf-8"
+DECIMALS = (".", ",")
+TAB = ("\\t", "tab")  # as people write it on a command line
+ENDINGS = {
+    ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "json",
+    ".ndjson": "json", ".json": "json", ".xlsx": "excel", ".xlsm": "excel", ".xls": "excel",
+}  # fmt: skip
+# Which settings are about which kind of files.
+ABOUT = {"csv": ("encoding", "decimal", "delimiter"), "excel": ("sheet",)}
+CALLED = {"csv": "CSV files", "excel": "Excel files"}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are read: `evenhand.audit` says what each is. None is what the files suggest."""
+
+    encoding: str | None = None
+    decimal: str | None = None
+    delimiter: str | None = None
+    sheet: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value is not None and not isinstance(value, str):
+                raise InputError(f"{setting(name)} is {value!r}; allowed is a string", value=value)
+        if self.encoding is not None:
+            object.__setattr__(self, "encoding", _known(self.encoding))
+        if self.decimal is not None:
+            _checks.one_of("decimal", self.decimal, DECIMALS)
+        if self.delimiter in TAB:
+            object.__setattr__(self, "delimiter", "\t")
+        delimiter = self.delimiter
+        if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+            raise InputError(
+                f"{setting('delimiter')} is {delimiter!r}; allowed is a single character, such as "
+                ";",
+                value=delimiter,
+            )
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """What was chosen about files, by setting."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+    @property
+    def is_utf8(self) -> bool:
+        """Whether engines read the text as it is."""
+        return self.encoding in (None, UTF8)
+
+    def check(self, form: str, label: str) -> None:
+        """Raise if something was chosen that does not apply to files of this kind.
+
+        Args:
+            form: "csv", "excel", "parquet" or "json"; "" for what is not a file.
+            label: of the log.
+
+        Example:
+            >>> from evenhand._columns.file_settings import Reading
+            >>> Reading(encoding="latin-1").check("csv", "log.csv")
+            >>> Reading(sheet="May").check("csv", "log.csv")
+            Traceback (most recent call last):
+            ...
+            evenhand.errors.InputError: sheet is for Excel files, which log.csv is not; leave it out
+        """
+        for kind, names in ABOUT.items():
+            wrong = [name for name in names if name in self.chosen and kind != form]
+            if wrong:
+                raise InputError(
+                    f"{setting(wrong[0])} is for {CALLED[kind]}, which {label} is not; leave it out"
+                )
+
+    def for_duckdb(self) -> dict[str, Any]:
+        """The options of its CSV reader, which detects what is not given."""
+        options = {"delim": self.delimiter, "decimal_separator": self.decimal}
+        return {name: value for name, value in options.items() if value is not None}
+
+
+def _known(encoding: str) -> str:
+    """The encoding by Python's name for it; a byte order mark is always allowed."""
+    try:
+        name = codecs.lookup(encoding).name
+        "a".encode(name).decode(name)  # some codecs are not about text
+    except (LookupError, ValueError, TypeError):
+        raise InputError(
+            f"{setting('encoding')} is {encoding!r}; allowed is the name of an encoding, such as "
+            "utf-8, latin-1, windows-1252 or utf-16",
+            value=encoding,
+        ) from None
+    return UTF8 if name == "utf-8-sig" else name

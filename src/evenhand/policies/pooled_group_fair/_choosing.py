@@ -1,0 +1,328 @@
+"""The arm of a round: scores, one random number shared by all arms, the start, and the probe.
+
+The score of an arm is (theta_i^ - m_g^ + m_ref) . x + z sqrt(x' S_i x): its estimate, corrected for
+the bias of its group, and a bonus for what is not known about the arm itself. z = |N(0, 1)| is
+drawn once a round for all arms, so scores are straight lines in z, and the probability of an arm is
+that of the z at which its line is the highest.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from evenhand._compile import compiled, inlined, subroutine
+from evenhand._compile.intrinsics import stays_a_function
+from evenhand._random import normal, uniform
+from evenhand.leastsquares._triangle import HUGE, spread
+from evenhand.leastsquares._vectors import (
+    LANES,
+    added,
+    at_least,
+    below,
+    broadcast,
+    few_numbers,
+    four,
+    place,
+    plus_product,
+    put,
+    root,
+    times,
+)
+from evenhand.policies._kernels import FREE, PICKS, chance, draw, kernel, score
+from evenhand.policies._state import (
+    CORRECTION,
+    CORRECTION_WIDTH,
+    ESTIMATE,
+    GROUP_ESTIMATE,
+    GROUP_WIDTH,
+    N_ROWS,
+    TINY,
+    UPPER,
+    WIDTH,
+)
+from evenhand.policies.pooled_group_fair._layout import (
+    EMPTY,
+    NUMBER,
+    PER_UNIT,
+    REWARD_UNIT,
+    SEEN,
+    SIGMA2,
+    PooledRule,
+    lane_of,
+    of_all,
+)
+
+# Rows of memory.work: the factor of z, sqrt(x' S_i x); the corrected estimate; and a row that
+# begins with the probability of a probe and its arm.
+BONUS, VALUE, PROBE = GROUP_WIDTH, GROUP_ESTIMATE, N_ROWS - 1
+UNKNOWN = -2.0
+PRICE = 4.0
+PROBES, _Z = FREE, FREE  # places in the random stream of a round; normal z takes 2 z and 2 z + 1
+
+
+@kernel(score, PooledRule)
+def _score(rule, memory, t):  # type: ignore[no-untyped-def]
+    work = memory.work
+    late = t > memory.settings.n_arms * rule.n_features
+    work[PROBE, 0] = 1.0 / math.sqrt(t) if rule.probes and late else 0.0
+    work[PROBE, 1] = UNKNOWN
+    if rule.n_features == 2:  # a compile-time constant: its loops are unrolled
+        _fill_in(memory.own, memory.contexts, few_numbers(), work, 2)
+    else:
+        _fill_in(memory.own, memory.contexts, place(memory.room, 0), work, rule.n_features)
+    if rule.proportional:
+        _add_prices(memory.own, memory.members, work)
+
+
+@subroutine
+def _add_prices(own, members, work):  # type: ignore[no-untyped-def]
+    """Add a price per group that keeps shares proportional, as a feedback controller does.
+
+    A group that is D choices behind its share of N has the price PRICE s D / sqrt(N), where s is
+    the mean distance of the arms' corrected estimates in this round from their mean. If it takes a
+    price of one s to keep shares proportional, a group ends up sqrt(N) / PRICE choices behind: 0.8
+    points of N = 1,000. A larger price would chase the chance of single rounds.
+    """
+    stays_a_function()
+    number, n, mean, scale = own.common[NUMBER], members.group_of.size, 0.0, 0.0
+    if number == 0.0:
+        return
+    for i in range(n):
+        mean += work[VALUE, i] / n
+    for i in range(n):
+        scale += abs(work[VALUE, i] - mean) / n
+    for i in range(n):
+        g = members.group_of[i]
+        behind = number * members.sizes[g] / n - own.groups[g, SEEN]
+        price = PRICE * scale * behind / math.sqrt(number)
+        work[UPPER, i] += price
+        work[VALUE, i] += price
+
+
+@inlined
+def _fill_in(own, contexts, x, work, d):  # type: ignore[no-untyped-def]
+    """Estimate, correction and bonus of every arm, four arms at a time.
+
+    With s = S x, the estimate is u . x + s . (p m), and the square of the bonus is s . x. Each
+    number of S below its diagonal is read once and used twice.
+    """
+    out, points = place(work, 0), place(contexts, 0)
+    columns, u = work.shape[1], d * (d + 1) // 2
+    limit, zero, unit = broadcast(HUGE), broadcast(0.0), broadcast(own.common[REWARD_UNIT])
+    per_unit = of_all(own, PER_UNIT, d)
+    for block in range(own.arms.shape[0]):
+        i = block * LANES
+        table = place(own.arms, i * own.arms.shape[1])
+        starts = (i * d, (i + 1) * d, (i + 2) * d, (i + 3) * d)
+        first, second, third, fourth = spread(points, starts, x, d)
+        put(x, 0, first)
+        put(x, LANES, second)
+        put(x, 2 * LANES, third)
+        put(x, 3 * LANES, fourth)
+        for k in range(d):
+            put(x, LANES * k, times(four(x, LANES * k), broadcast(per_unit[k])))
+        estimate, correction, square, p = zero, zero, zero, 0
+        for k in range(d):
+            of_x, of_mean = zero, zero
+            for j in range(k):
+                number = four(table, LANES * (p + j))
+                of_x = plus_product(of_x, number, four(x, LANES * j))
+                of_mean = plus_product(of_mean, number, four(table, LANES * (u + d + j)))
+            p += k + 1
+            here = four(x, LANES * k)
+            whole = plus_product(of_x, four(table, LANES * (p - 1)), here)
+            square = plus_product(square, here, added(of_x, whole))
+            estimate = plus_product(estimate, here, added(of_mean, four(table, LANES * (u + k))))
+            estimate = plus_product(estimate, whole, four(table, LANES * (u + d + k)))
+            correction = plus_product(correction, here, four(table, LANES * (u + 2 * d + k)))
+        estimate = below(times(estimate, unit), limit, zero)
+        correction = below(times(correction, unit), limit, zero)
+        bonus = times(root(at_least(below(square, limit, broadcast(np.inf)), zero)), unit)
+        if own.common[NUMBER] == 0.0:
+            bonus = broadcast(np.inf)
+        put(out, ESTIMATE * columns + i, estimate)
+        put(out, WIDTH * columns + i, bonus)
+        put(out, CORRECTION * columns + i, correction)
+        put(out, CORRECTION_WIDTH * columns + i, zero)
+        put(out, UPPER * columns + i, added(added(estimate, bonus), correction))
+        put(out, BONUS * columns + i, bonus)
+        put(out, VALUE * columns + i, added(estimate, correction))
+
+
+@kernel(draw, PooledRule)
+def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
+    """The highest score at the z of this round, or the probe."""
+    work, own, members = memory.work, memory.own, memory.members
+    if work[PROBE, 0] > 0.0 and uniform(key, PROBES) < work[PROBE, 0]:
+        arm = _probed(rule, own, members, memory.contexts, memory.room, work, available)
+        if arm >= 0:
+            return arm
+    z, u = half_normal_draw(key), uniform(key, PICKS)
+    if own.common[EMPTY] > 0.0:
+        return highest(work, start(own, members.group_of, available), z, u)
+    return highest(work, available, z, u)
+
+
+@compiled
+def half_normal_draw(key):  # type: ignore[no-untyped-def]
+    """z = |N(0, 1)| of a round."""
+    return max(abs(normal(key, _Z)), TINY)
+
+
+@subroutine
+def highest(work, allowed, z, u):  # type: ignore[no-untyped-def]
+    """The allowed arm with the highest score at z; ties by the uniform number u."""
+    top, ties, arm = -np.inf, 0, -1
+    for i in range(allowed.size):
+        if allowed[i]:
+            value = work[VALUE, i] + z * work[BONUS, i]
+            if arm < 0 or value > top:
+                top, ties, arm = value, 1, i
+            elif value == top:
+                ties += 1
+    if ties > 1:
+        position = min(int(u * ties), ties - 1)
+        for i in range(arm, allowed.size):
+            if allowed[i] and work[VALUE, i] + z * work[BONUS, i] == top:
+                if position == 0:
+                    return i
+                position -= 1
+    return arm
+
+
+@subroutine
+def start(own, group_of, available):  # type: ignore[no-untyped-def]
+    """The arms that may be chosen: while a group has no reward yet, those of such groups."""
+    stays_a_function()
+    unseen, allowed = False, available.copy()
+    for i in range(available.size):
+        unseen |= available[i] and own.groups[group_of[i], SEEN] == 0.0
+    if unseen:
+        for i in range(available.size):
+            allowed[i] = available[i] and own.groups[group_of[i], SEEN] == 0.0
+    return allowed
+
+
+@kernel(chance, PooledRule)
+def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
+    work, own, members = memory.work, memory.own, memory.members
+    allowed = start(own, members.group_of, available)
+    total, probability = envelope(work, allowed, arm), work[PROBE, 0]
+    if probability > 0.0:
+        probed = _probed(rule, own, members, memory.contexts, memory.room, work, available)
+        if probed >= 0:
+            total *= 1.0 - probability
+            if probed == arm:
+                total += probability
+    return total
+
+
+@subroutine
+def envelope(work, allowed, arm):  # type: ignore[no-untyped-def]
+    """P(the line of `arm` is the highest at z = |N(0, 1)|); identical lines share it.
+
+    The line of an arm is v + s z. One with a smaller slope s_i is below it for z above
+    (v_i - v) / (s - s_i), and one with a larger slope for z below that. So the line is the highest
+    on an interval of z.
+    """
+    stays_a_function()
+    if not allowed[arm]:
+        return 0.0
+    value, slope = work[VALUE, arm], work[BONUS, arm]
+    low, high, ties = 0.0, np.inf, 0
+    for i in range(allowed.size):
+        if not allowed[i]:
+            continue
+        other_value, other_slope = work[VALUE, i], work[BONUS, i]
+        if other_slope == slope:  # parallel lines; without any data all are infinitely steep
+            if other_value > value and slope < np.inf:
+                return 0.0
+            ties += other_value == value or slope == np.inf
+        elif slope == np.inf:
+            continue
+        elif other_slope == np.inf:
+            return 0.0
+        elif other_slope < slope:
+            low = max(low, (other_value - value) / (slope - other_slope))
+        else:
+            high = min(high, (value - other_value) / (other_slope - slope))
+    return half_normal(low, high) / ties if high > low else 0.0
+
+
+@subroutine
+def half_normal(low, high):  # type: ignore[no-untyped-def]
+    """P(low < |N(0, 1)| < high), without a loss of digits in the tail."""
+    root_two = math.sqrt(2.0)
+    if low > 0.5:
+        return math.erfc(low / root_two) - math.erfc(high / root_two)
+    return math.erf(high / root_two) - math.erf(low / root_two)
+
+
+@subroutine
+def _probed(rule, own, members, contexts, room, work, available):  # type: ignore[no-untyped-def]
+    """`probe`, worked out once a round, however many probabilities are asked for."""
+    if work[PROBE, 1] == UNKNOWN:
+        work[PROBE, 1] = probe(rule, own, members, contexts, room, work, available)
+    return int(work[PROBE, 1])
+
+
+@subroutine
+def probe(rule, own, members, contexts, room, work, available):  # type: ignore[no-untyped-def]
+    """The arm that teaches most about which of two groups leads, or -1 where nothing is in doubt.
+
+    Where contexts do not vary, only the best arm of a group would be pulled, and the average of its
+    group would never be known better. So take the leader and the best arm of another group. If
+    their gap is below two standard deviations of what more data could still teach about the
+    averages of both groups, pull the arm that reduces that variance most for its cost: the one with
+    the largest
+
+        v_i^2 / (v_i + sigma^2) / n_g^2 / (gap_i + sd)^2        v_i = x' S_i x, sd: of the averages
+    """
+    stays_a_function()
+    d, group_of, leader, rival = rule.n_features, members.group_of, -1, -1
+    if own.common[EMPTY] > 0.0:
+        return -1
+    for i in range(available.size):
+        if available[i] and (leader < 0 or work[VALUE, i] > work[VALUE, leader]):
+            leader = i
+    for i in range(available.size):
+        other = available[i] and group_of[i] != group_of[leader]
+        if other and (rival < 0 or work[VALUE, i] > work[VALUE, rival]):
+            rival = i
+    if rival < 0:
+        return -1
+    first, second, top = group_of[leader], group_of[rival], work[VALUE, leader]
+    doubt = 0.0
+    for i in range(available.size):
+        if group_of[i] == first or group_of[i] == second:
+            at = leader if group_of[i] == first else rival
+            size = members.sizes[group_of[i]]
+            doubt += _own_variance(own, i, place(contexts, at * d), d) / (size * size)
+    doubt = math.sqrt(max(doubt, 0.0))
+    if not top - work[VALUE, rival] < 2.0 * doubt < np.inf:
+        return -1
+    arm, most = -1, 0.0
+    noise = own.common[SIGMA2] * own.common[REWARD_UNIT] * own.common[REWARD_UNIT]
+    for i in range(available.size):
+        if available[i] and (group_of[i] == first or group_of[i] == second):
+            variance, size = work[BONUS, i] ** 2, members.sizes[group_of[i]]
+            reduction = variance / (variance + noise) * variance / (size * size)
+            cost = top - work[VALUE, i] + doubt
+            if reduction / (cost * cost) > most:
+                arm, most = i, reduction / (cost * cost)
+    return arm
+
+
+@subroutine
+def _own_variance(own, arm, x, d):  # type: ignore[no-untyped-def]
+    """x' S_i x of an arm, at any x."""
+    S, total, p, per_unit = lane_of(own, arm), 0.0, 0, of_all(own, PER_UNIT, d)
+    for k in range(d):
+        here = x[k] * per_unit[k]
+        for j in range(k):
+            total += 2.0 * S[LANES * (p + j)] * x[j] * per_unit[j] * here
+        total += S[LANES * (p + k)] * here * here
+        p += k + 1
+    return total * own.common[REWARD_UNIT] * own.common[REWARD_UNIT]
