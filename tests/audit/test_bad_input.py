@@ -360,7 +360,7 @@ def test_a_name_that_is_there_twice_is_told(between, second, tmp_path):
     double = pd.concat([log, log[["x0"]]], axis=1)
     assert "column 'x0' occurs more than once" in refused(double)
     cased = made_log(94).assign(Reward=0.0)
-    assert "column 'Reward' occurs more than once, or with another case" in refused(cased)
+    assert "column 'Reward' occurs more than once, or in another case" in refused(cased)
 
 
 # The command line

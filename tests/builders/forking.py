@@ -59,7 +59,7 @@ for line in sys.stdin:
         os.dup2(out, 1); os.dup2(out, 2)
         os.close(0)
         try:
-            _commands.serve(Path(config), None)
+            _operator_commands.serve(Path(config), None)
         finally:
             os._exit(3)
     print(child, flush=True)

@@ -34,7 +34,7 @@ class PooledBias(Reported):
         >>> policy.bias().at([[2.0]]).round(1)[["group", "estimate"]].values.tolist()
         [['F', -10.0], ['M', 0.0]]
         >>> print(policy.bias().to_words().split(" (")[0])
-        With one more of x1, the feedback for group F is lower by 5 than that for group M
+        With one more of x1, the feedback for group F falls by 5 relative to that for group M
         >>> policy.bias().to_frame()[["group", "floor"]].round(2).values.tolist()
         [['F', 0.79], ['M', 0.0]]
         >>> policy.bias().chart("Loans").to_dict()["title"]["text"]
