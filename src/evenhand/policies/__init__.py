@@ -1,4 +1,4 @@
-"""One small file per policy. Importing this package registers them all."""
+"""A file per policy, or a package for one with a state of its own; importing this registers all."""
 
 from evenhand.policies._settings import POLICIES
 from evenhand.policies.base import Policy

@@ -3,7 +3,7 @@
 A policy is a *rule*: a NamedTuple with the policy's own numbers. The eight generic functions below
 take the rule as their first argument, and `@kernel(score, MyRule)` marks the implementation for a
 class of rules; Numba chooses it by the type of the rule. Live decisions and simulations both call
-these functions (`evenhand.policies._entry_points`). `evenhand.policies._defaults` has those that a
+these functions (`evenhand.policies._live_calls`). `evenhand.policies._defaults` has those that a
 rule does not write for itself.
 """
 

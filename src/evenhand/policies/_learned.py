@@ -14,7 +14,7 @@ from evenhand.groups import Groups
 from evenhand.leastsquares import counts, merge
 from evenhand.leastsquares._saved import from_saved, to_saved
 from evenhand.policies import _checks as checking
-from evenhand.policies import _entry_points as calls
+from evenhand.policies import _live_calls as calls
 from evenhand.policies._policy_state import Live
 from evenhand.policies._settings import declared, same_kind
 from evenhand.policies._state import NOTHING, estimate_noise

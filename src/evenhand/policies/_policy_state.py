@@ -16,8 +16,8 @@ from evenhand._random import mix
 from evenhand.errors import InputError
 from evenhand.leastsquares import Prior
 from evenhand.leastsquares._prior import checked_prior
-from evenhand.policies import _entry_points as calls
 from evenhand.policies import _kernels as kernels
+from evenhand.policies import _live_calls as calls
 from evenhand.policies._settings import Settled, own_state
 from evenhand.policies._state import (
     N_SCORES,

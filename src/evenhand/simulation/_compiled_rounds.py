@@ -12,8 +12,8 @@ from evenhand._checks import LARGEST
 from evenhand._compile import compiled, entry_point, woven
 from evenhand._compile.generics import telling
 from evenhand._compile.intrinsics import borrowed
-from evenhand.policies._entry_points import check_arm, choose
 from evenhand.policies._kernels import learn, learn_true, settle
+from evenhand.policies._live_calls import check_arm, choose
 from evenhand.policies._state import ROUND, on_round, room_of_call
 from evenhand.policies.base import Policy
 from evenhand.simulation._plain_rounds import Watch, each_round, for_both

@@ -8,7 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.audit._inference.cluster_errors import cluster_counts, cluster_products
+from evenhand.audit._inference.cluster_errors import (
+    cluster_correction,
+    cluster_counts,
+    cluster_products,
+)
 from evenhand.audit._inference.regression_scores import (
     Fits,
     fits_of,
@@ -21,7 +25,6 @@ from evenhand.audit._inference.standard_errors import (
     CLASSICAL,
     CLUSTERED,
     Errors,
-    cluster_correction,
     rows_suffice,
 )
 from evenhand.audit._input.sources import Source

@@ -27,7 +27,6 @@ from evenhand.audit._inference.regression_scores import (
 from evenhand.audit._inference.standard_errors import (
     CLUSTERED,
     Errors,
-    cluster_correction,
     symmetric,
 )
 from evenhand.audit._input.sources import Source
@@ -89,6 +88,11 @@ def clustered(source: Source, rows: Any, stats: Statistics, fits: Fits, windows:
         else None,
         blocked={name: _too_few(name, counts.by_group[name]) for name in blocked},
     )
+
+
+def cluster_correction(clusters: Any, n: Any, coefficients: Any) -> Any:
+    """CR1: G / (G - 1) times (n - 1) / (n - d), with G clusters, n rows and d coefficients."""
+    return clusters / (clusters - 1.0) * (n - 1.0) / np.maximum(n - coefficients, 1.0)
 
 
 def _too_few(group: str, clusters: int) -> str:

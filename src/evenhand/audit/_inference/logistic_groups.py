@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import fdtrc
 
-from evenhand.audit._inference.cluster_errors import between_groups
+from evenhand.audit._inference.cluster_errors import between_groups, cluster_correction
 from evenhand.audit._inference.logistic_newton import Logits, fit_logits
 from evenhand.audit._inference.logistic_queries import Link
 from evenhand.audit._inference.logistic_sums import Solved, solved
@@ -24,7 +24,6 @@ from evenhand.audit._inference.standard_errors import (
     FEW_EVENTS,
     ROBUST,
     Errors,
-    cluster_correction,
     corrections,
     symmetric,
 )

@@ -10,7 +10,6 @@ that belong together, B comes from `cluster_errors` and the correction is CR1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -122,11 +121,6 @@ def row_corrections(n: Array, rank: Whole, features: int, careful: bool) -> Arra
 def corrections(fits: Fits, careful: bool) -> Array:
     """`row_corrections` of regressions."""
     return row_corrections(fits.n, fits.rank, fits.vectors.shape[1], careful)
-
-
-def cluster_correction(clusters: Any, n: Any, coefficients: Any) -> Any:
-    """CR1: G / (G - 1) times (n - 1) / (n - d), with G clusters, n rows and d coefficients."""
-    return clusters / (clusters - 1.0) * (n - 1.0) / np.maximum(n - coefficients, 1.0)
 
 
 def _few_events(fits: Fits) -> Array:

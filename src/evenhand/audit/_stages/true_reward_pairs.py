@@ -18,7 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.audit._inference.cluster_errors import cluster_counts, cluster_products
+from evenhand.audit._inference.cluster_errors import (
+    cluster_correction,
+    cluster_counts,
+    cluster_products,
+)
 from evenhand.audit._inference.regression_scores import (
     Fits,
     changed,
@@ -32,7 +36,6 @@ from evenhand.audit._inference.regressions import WHOLE
 from evenhand.audit._inference.standard_errors import (
     CLASSICAL,
     FEW_ROWS,
-    cluster_correction,
     corrections,
     row_corrections,
 )
