@@ -11,6 +11,9 @@ import pytest
 
 import evenhand as eh
 from awkward_tables import FEATURES, NOMINAL, READING, WORDS, awkward, write_awkward
+from evenhand._columns.file_settings import Reading
+from evenhand._columns.missing_marks import Marks
+from evenhand._columns.table_files import read_table
 from evenhand.cli import main
 from evenhand.experiments._worlds import make_world
 from evenhand.offpolicy import Logged, read_logged
@@ -197,3 +200,56 @@ def test_a_frame_has_the_features_of_a_world():
     np.testing.assert_array_equal(
         sorted_rows(logged.contexts, logged.rewards), sorted_rows(*world.observations()[1:])
     )
+
+
+def test_points_that_group_no_thousands_are_no_separators(tmp_path):
+    """With decimal commas a date stays a date, and a number with a point keeps it."""
+    path = tmp_path / "points.csv"
+    path.write_text("day;size;sum;no\n31.12.2019;1.5;1.200,5;?\n?;?;?;?\n01.02.2020;2.25;7;?\n")
+    frame = read_table(path, Marks.of(["?"]), reading=Reading(None, ",", None, None))
+    assert frame["day"].dropna().tolist() == ["31.12.2019", "01.02.2020"]
+    assert frame["size"].dropna().tolist() == [1.5, 2.25]
+    assert frame["sum"].dropna().tolist() == [1200.5, 7.0]
+    assert frame["no"].isna().all()
+
+
+@pytest.mark.filterwarnings("ignore::evenhand.errors.InputWarning")
+def test_an_audit_leaves_points_that_group_no_thousands(tmp_path):
+    rng = np.random.default_rng(0)
+    log = pd.DataFrame({"group": ["F", "M"] * 40, "reward": rng.normal(size=80).round(3)})
+    log["day"] = [f"{1 + i % 28:02d}.12.2019" for i in range(80)]
+    log["sum"] = [f"{1 + i % 5}.200,5" for i in range(80)]
+    log.loc[3, ["day", "sum"]] = "?"
+    log["reward"] = log["reward"].astype(str).str.replace(".", ",")
+    path = tmp_path / "log.csv"
+    log.to_csv(path, index=False, sep=";")
+    how = {"decimal": ",", "missing": "drop", "reference": "M"}
+    audit = eh.audit(path, features=["sum"], missing_marks={"sum": ["?"]}, **how)
+    means = dict(zip(audit.bias.features, audit.bias.overall, strict=True))
+    kept = np.delete(np.arange(80), 3)
+    assert means["sum"] == pytest.approx((kept % 5 * 1000 + 1200.5).mean())
+    with pytest.raises(ValueError, match="'day' holds dates or times"):
+        eh.audit(path, features=["day"], missing_marks={"day": ["?"]}, **how)
+
+
+@pytest.mark.parametrize("decimal", [None, ","])
+def test_groups_that_differ_as_text_stay_apart(decimal, tmp_path):
+    names = ["1.10", "1.1"] if decimal is None else ["1.2", "12"]
+    rows = [f"{i % 2};1;0{decimal or '.'}5;{names[i % 2]}" for i in range(6)]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(["arm;reward;propensity;group", *rows]))
+    logged = read_logged(path, delimiter=";", decimal=decimal)
+    assert len(logged.groups.labels) == 2
+
+
+def test_names_of_features_that_are_numbers_or_an_index():
+    frame = pd.DataFrame({"arm": [0, 1] * 3, "reward": 1.0, "propensity": 0.5, 0: np.arange(6.0)})
+    for features in ([0], pd.Index([0]), np.array([0])):
+        logged = Logged.from_frame(frame, ["F", "M"], features=features, shared=True)
+        assert logged.contexts[:, 0].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_the_mean_as_the_reference_is_not_a_group_of_that_name():
+    log = pd.DataFrame({"group": ["x=mean", "y", "z"] * 20, "reward": np.arange(60.0) % 7})
+    log["size"] = np.arange(60.0) % 11
+    assert eh.audit(log, reference="mean").bias.reference is None

@@ -189,3 +189,24 @@ def test_two_policies_are_merged_into_each_other():
     contexts = 1.0 + np.random.default_rng(3).random((ARMS, FEATURES))
     for policy in (one, two):
         np.testing.assert_allclose(policy.intervals(contexts)[0], contexts @ BETA, rtol=1e-8)
+
+
+def test_the_own_arrays_are_read_while_another_thread_decides():
+    """Neither waits for a lock that the other has, on the first use of both."""
+    scoring, go_on = threading.Event(), threading.Event()
+
+    class Waiting(eh.Policy):
+        def score(self, contexts):
+            scoring.set()
+            go_on.wait()
+            return np.zeros(self.n_arms)
+
+    policy = Waiting(["F", "M"], n_features=1, seed=1)
+    deciding = threading.Thread(target=lambda: policy.select([[1.0], [2.0]]), daemon=True)
+    deciding.start()
+    scoring.wait()
+    reading = threading.Thread(target=lambda: policy.own, daemon=True)
+    reading.start()
+    go_on.set()
+    for thread in (deciding, reading):
+        thread.join()

@@ -6,6 +6,7 @@ numbers as numbers. So "-9" is the -9 of a column of integers and the -9.0 of a 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
@@ -18,6 +19,7 @@ from pandas.api import types
 from evenhand._columns.words import NUMBER, as_written, shown, tell, written
 from evenhand.errors import InputError, setting
 
+GROUPED = r"[+-]?[0-9]{1,3}([.][0-9]{3})+(,[0-9]*)?"  # points that group thousands
 EVERY = "*"  # instead of a column's name: all columns
 
 # In lower case. Used for hints in messages only: no value is missing because of it.
@@ -201,15 +203,23 @@ def _cleared(column: pd.Series[Any], here: pd.Series[bool], decimal: str) -> pd.
     return pd.to_numeric(values) if len(known) and known.str.match(NUMBER).all() else cleared
 
 
-def with_point(text: pd.Series[str], decimal: str) -> pd.Series[str]:
+def with_point(text: pd.Series[Any], decimal: str) -> pd.Series[Any]:
     """Text that may be numbers, with a decimal point; with a comma, points group thousands.
+
+    Points that do not are left: those of a date, a version, or a number that has a point after all.
 
     Example:
         >>> import pandas as pd
         >>> from evenhand._columns.missing_marks import with_point
-        >>> with_point(pd.Series(["1.200,5", "7"]), ",").tolist()
-        ['1200.5', '7']
+        >>> with_point(pd.Series(["1.200,5", "7", "31.12.2019"]), ",").tolist()
+        ['1200.5', '7', '31.12.2019']
     """
     if decimal == ".":
         return text
-    return text.str.replace(".", "", regex=False).str.replace(decimal, ".", regex=False)
+
+    def word_with_point(word: str) -> str:
+        if "." in word and not re.fullmatch(GROUPED, word.strip()):
+            return word
+        return word.replace(".", "").replace(decimal, ".")
+
+    return text.map(word_with_point, na_action="ignore")

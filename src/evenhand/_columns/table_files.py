@@ -223,7 +223,10 @@ def _numbers_or_codes(text: pd.Series[Any], decimal: str) -> pd.Series[Any]:
     numbers = len(words) > 0 and words.str.match(NUMBER).all()
     if not numbers or words.str.match(CODE).any():
         return text
-    return pd.to_numeric(words).reindex(text.index)
+    values = pd.to_numeric(words)
+    if values.nunique() < words.nunique():
+        return text  # "1.1" and "1.10" are two names
+    return values.reindex(text.index)
 
 
 def _head(path: Path, mark: str, encoding: str) -> list[list[str]]:

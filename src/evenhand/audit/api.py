@@ -38,6 +38,7 @@ from evenhand.audit._settings import AuditSettings
 from evenhand.audit._stages.by_probability import audit_by_probability
 from evenhand.audit._stages.fitting import AuditRun, Tell
 from evenhand.audit._threads import one_thread
+from evenhand.bias.estimate import MEAN
 from evenhand.errors import DataError, InputError, blank, setting
 
 
@@ -221,7 +222,7 @@ def _audit_source(source: Source, settings: AuditSettings, tell: Tell, begin: fl
 
 def _with_reference(seen: Look, settings: AuditSettings) -> AuditSettings:
     """The settings with the reference as the log spells it: "black=0" is group 0 of black."""
-    if settings.reference is None or seen.labels is None:
+    if settings.reference in (None, MEAN) or seen.labels is None:
         return settings
     groups = {str(group) for group, *_ in seen.labels if group is not None}
     return replace(settings, reference=meant(settings.reference, groups) or settings.reference)

@@ -154,7 +154,8 @@ def _place_in_file(options: argparse.Namespace, parameter: str | None) -> str | 
         return None
     name = parameter.partition("[")[0]
     words = {name, name.replace("_", "-"), LISTED.get(name, name)}
-    if any(getattr(options, word, None) for word in words):
+    words |= {"nominal"} if name == "nominal_columns" else set()  # its older name
+    if any(getattr(options, word.replace("-", "_"), None) for word in words):
         return None
     from evenhand._toml import line_of
 

@@ -40,6 +40,7 @@ def with_contexts(
         missing: what to do about missing values.
         marks: those that are known, to be repeated in errors.
     """
+    features, nominal_columns = list(features), list(nominal_columns)
     absent = [name for name in (*features, *nominal_columns) if name not in frame]
     if absent:
         raise InputError(f"{absent[0]!r} is not a column; the log has {shown(map(str, frame))}")
@@ -53,8 +54,10 @@ def with_contexts(
             f"{setting('nominal_columns')} has {aside[0]!r}, which is not a feature; name it with "
             f"{setting('features', [aside[0]])} as well, or leave it out"
         )
-    columns = {name: plain(frame[name]) for name in features}
-    frame = frame.assign(**columns) if columns else frame
+    if features:
+        frame = frame.copy(deep=False)
+        for name in features:
+            frame[name] = plain(frame[name])
     used = list(dict.fromkeys([*roles, *features]))
     frame = Missing(frame, used, missing, unfillable=roles).settle(frame)
     if not features:
@@ -73,5 +76,5 @@ def with_contexts(
             f"{setting('features')} make a feature called {taken[0]!r}, and the log has a column "
             "of this name with another role; rename the column"
         )
-    others = frame[[name for name in frame if name not in names]]
+    others = frame[[name for name in frame if str(name) not in names]]
     return pd.concat([others, pd.DataFrame(contexts, frame.index, names)], axis=1), names

@@ -121,7 +121,7 @@ def read_logged(
         >>> eh.offpolicy.read_logged(path).groups.labels
         ('F', 'M')
     """
-    named = dict(columns or {})
+    named, features = dict(columns or {}), list(features)
     reading = Reading(encoding, decimal, delimiter, sheet)
     given: dict[str, Any] = {**named, "features": features, "shared": shared, "groups": groups}
     given |= {"nominal_columns": nominal_columns, "categories": categories != CATEGORIES}

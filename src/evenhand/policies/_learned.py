@@ -42,7 +42,8 @@ class Learned(Live):
             >>> eh.TopInterval(["F", "M"], n_features=1).own  # it learns regressions alone
             Nothing()
         """
-        return self._state.own
+        with self._lock:  # first, as everywhere: `cached_property` has a lock too before 3.12
+            return self._state.own
 
     def merge(self, other: Policy) -> None:
         """Learn everything that another policy of the same class has learned, such as a replica.
@@ -100,7 +101,8 @@ class Learned(Live):
             [2.0, 5.0]
         """
         for table, other, initial in zip(mine, its, self.learns(), strict=True):
-            table += other - initial
+            changed = other != initial  # an infinity that nothing was added to stays as it is
+            table[changed] += other[changed] - initial[changed]
 
     def intervals(self, contexts: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate and width of every arm at its context, before any correction.

@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from evenhand._columns.conversion import DAMAGED
-from evenhand._columns.missing_marks import LIKELY, tell_of_idle
+from evenhand._columns.missing_marks import GROUPED, LIKELY, tell_of_idle
 from evenhand._columns.rewards import not_named
 from evenhand._columns.words import NUMBER, as_written
 from evenhand.audit._input.diagnosis import values_of
@@ -229,9 +229,14 @@ def _without_marks(source: Source, columns: Columns, settings: AuditSettings) ->
 
 
 def _with_point(source: Source, text: Any) -> Any:
-    """Text that may be a number, with a decimal point."""
+    """Text that may be a number, with a decimal point: `missing_marks.with_point` as SQL."""
+    import ibis
+
     bare = text.strip()
-    return bare if source.decimal == "." else bare.replace(".", "").replace(source.decimal, ".")
+    if source.decimal == ".":
+        return bare
+    other = bare.contains(".") & ~bare.re_search(f"^{GROUPED}$")  # such as a date
+    return ibis.ifelse(other, bare, bare.replace(".", "").replace(source.decimal, "."))
 
 
 def _may_be_numbers(source: Source, columns: Columns, settings: AuditSettings) -> list[str]:

@@ -37,7 +37,7 @@ class GeneralBias(Reported):
         >>> frame[frame.kind == "level"][["group", "estimate"]].round(1).values.tolist()
         [['sex: F', -5.0], ['sex: M', 0.0], ['age: old', -0.5], ['age: young', 0.5]]
         >>> print(policy.bias().to_words().split(" (")[0])
-        With one more of x1, the feedback for sex F is lower by 5 than that for sex M
+        With one more of x1, the feedback for sex F falls by 5 relative to that for sex M
         >>> policy.bias().at([[2.0]])["estimate"].round(1).tolist()[:2]
         [-10.0, 0.0]
         >>> policy.bias().chart("Loans").to_dict()["title"]["text"]
