@@ -218,7 +218,7 @@ def test_marks_in_groups_and_categories_that_are_numbers():
     log["group"] = log["group"].map({"F": 1, "M": 2}).where(log.index % 40 != 0, -9)
     log["code"] = np.where(np.arange(len(log)) % 50 == 1, -9, np.arange(len(log)) % 3)
     audit = eh.audit(log, nominal_columns=["code"], missing_marks=[-9], missing="fill")
-    assert audit.bias.groups == ("1", "2")
+    assert audit.bias.groups == ("group=1", "group=2")
     codes = [name for name in audit.bias.features if name.startswith("code=")]
     assert len(codes) == 3 and "code=missing" in codes and "code=-9" not in codes
     counted = audit.missing.groupby("column")["missing"].sum()

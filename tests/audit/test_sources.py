@@ -9,6 +9,7 @@ import pytest
 import evenhand as eh
 import logistic_models
 from evenhand.audit._input.opening import open_log
+from group_columns import COLUMNS, names_in_audits, table_of
 from postgres import write_table
 from sourced_logs import CHOICES, assert_alike, assert_same_cells, audits, cells_of
 
@@ -66,6 +67,13 @@ def test_several_attributes_with_clusters_in_postgresql(postgres, roled, cluster
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["whole", "large", "halves", "truths", "digits", "codes"])
+def test_names_of_groups_in_postgresql(kind, postgres):
+    table = table_of(COLUMNS[kind])
+    write_table(postgres, f"groups_{kind}", table)
+    assert names_in_audits(f"{postgres}::groups_{kind}") == names_in_audits(table)
+
+
 def test_logistic_models_in_postgresql(postgres):
     rows = logistic_models.roled()
     write_table(postgres, "loans", rows)

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
+import group_columns
 import log_formats as formats
 import logistic_models
 import marked_logs
@@ -91,6 +92,17 @@ def test_words_and_marks(tmp_path):
     marked_logs.assert_same(audit, eh.audit(plain, **usual))
     said = refused(tmp_path / "words.csv", engine="spark")
     assert 'reward_values={"approved": 1, "denied": 0}' in said
+
+
+@pytest.mark.parametrize("kind", ["whole", "halves", "truths", "digits", "codes"])
+def test_names_of_groups(kind, tmp_path):
+    table = group_columns.table_of(group_columns.COLUMNS[kind])
+    table.to_csv(tmp_path / "log.csv", index=False)
+    table.to_parquet(tmp_path / "log.parquet")
+    table.to_json(tmp_path / "log.jsonl", orient="records", lines=True)
+    for name in ("log.csv", "log.parquet", "log.jsonl"):
+        names = group_columns.names_in_audits(tmp_path / name, "spark")
+        assert names == group_columns.names_in_audits(tmp_path / name)
 
 
 def test_a_view_and_a_saved_table(spark, tmp_path):

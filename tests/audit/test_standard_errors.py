@@ -462,10 +462,10 @@ def test_nan_is_no_group_arm_or_true_reward(tmp_path):
             "true_reward, coalesce(code, 'nan'::DOUBLE) AS code) FROM frame"
         )
     audit = eh.audit(f"duckdb://{path}::log", group="code", missing="drop")
-    assert audit.bias.groups == ("1.0", "2.0") and audit.facts.rows - audit.facts.used == 10
+    assert audit.bias.groups == ("code=1", "code=2") and audit.facts.rows - audit.facts.used == 10
     known = log[10:].groupby("code")["true_reward"].mean()
     metrics = audit.metrics.by_group.loc["mean_true_reward", "estimate"]
-    assert metrics.loc["1.0"] == pytest.approx(known[1.0])
+    assert metrics.loc["code=1"] == pytest.approx(known[1.0])
 
 
 def test_a_column_of_ones_leaves_rewards_binary():

@@ -390,6 +390,18 @@ def test_the_reference_may_be_a_group_or_groups_or_the_mean():
     assert two._weights.tolist() == [0.0, 1.0]
 
 
+@pytest.mark.parametrize("reference", [0, 0.0, np.int64(0), "0", "black=0", [0], ("black=0",)])
+def test_the_reference_may_be_a_group_of_a_column_of_numbers(reference):
+    policy = eh.PooledGroupFair(["black=0", "black=1"] * 3, 1, reference=reference, seed=1)
+    assert policy._weights.tolist() == [1.0, 0.0]
+    again = from_dict(json.loads(json.dumps(to_dict(policy))))
+    assert again._weights.tolist() == [1.0, 0.0]
+    policy.absorb([0, 1, 2, 3, 4, 5] * 4, np.ones((24, 1)), np.arange(24.0))
+    for other in (1, "1", "black=1"):
+        frame = policy.bias(reference=other).to_frame().set_index("group")
+        assert frame.loc["black=1", "estimate"] == 0.0 != frame.loc["black=0", "estimate"]
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

@@ -380,6 +380,11 @@ def test_references():
                                 "F & y": 0.333}  # fmt: skip
     assert of(None) == of("mean") == {**dict.fromkeys(["F", "M", "o", "y"], 0.5), "1": 1,
                                       **dict.fromkeys(groups.names, 0.25)}  # fmt: skip
+    table = {"sex": TABLE["sex"], "age": [f"old={age == 'o'}" for age in TABLE["age"]]}
+    flags, expected = eh.Groups.of_attributes(table), of({"age": "o"})
+    for level in (True, "true", "old=True"):
+        weights = eh.PooledGroupFair(flags, 1, reference={"age": level})._weights
+        assert sorted(weights[weights > 0.0].round(3)) == sorted(expected.values())
     for wrong in ("X", {"sex": "X"}, {"race": "F"}, []):
         with pytest.raises(eh.InputError, match="reference is"):
             of(wrong)

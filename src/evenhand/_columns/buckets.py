@@ -213,7 +213,7 @@ def group_labels(frame: pd.DataFrame, columns: Sequence[str]) -> pd.Series[str]:
         >>> group_labels(pd.DataFrame({"black": [0, 1]}), ["black"]).tolist()
         ['black=0', 'black=1']
     """
-    parts = pd.DataFrame({name: _labels(frame[name]) for name in columns})
+    parts = pd.DataFrame({name: labels_of(frame[name]) for name in columns})
     whole = parts.iloc[:, 0]
     for name in columns[1:]:
         whole = whole + " & " + parts[name]
@@ -231,10 +231,19 @@ def group_labels(frame: pd.DataFrame, columns: Sequence[str]) -> pd.Series[str]:
     return whole
 
 
-def _labels(column: pd.Series[Any]) -> pd.Series[Any]:
-    name, nominal = str(column.name), is_nominal(column)
+def labels_of(column: pd.Series[Any]) -> pd.Series[Any]:
+    """The group of every row in words, by one column; "missing" where it has no value.
+
+    Example:
+        >>> import pandas as pd
+        >>> from evenhand._columns.buckets import labels_of
+        >>> labels_of(pd.Series(["F", "M", None])).tolist()
+        ['F', 'M', 'missing']
+    """
+    values = plain(column)
+    name, nominal = str(column.name), is_nominal(values)
     return (
-        column.astype(object)
+        values.astype(object)
         .map(lambda value: word(value) if nominal else category(name, value), na_action="ignore")
         .fillna(MISSING)
     )

@@ -208,14 +208,23 @@ def _read_csv(
             "and give the frame"
         ) from error
     for place in [place for place, name in enumerate(head[0]) if name in labels]:
-        frame[place] = _numbers_or_codes(frame[place], reading.decimal or ".")
+        frame[place] = numbers_or_codes(frame[place], reading.decimal or ".")
     kept = _kept(path, head[0], columns)
     frame.index = pd.RangeIndex(2, len(frame) + 2, name=IN_FILE)
     return frame[list(kept)].set_axis(list(kept.values()), axis=1)
 
 
-def _numbers_or_codes(text: pd.Series[Any], decimal: str) -> pd.Series[Any]:
-    """Numbers or truth values if all of a column are, as in others; codes such as "01" stay."""
+def numbers_or_codes(text: pd.Series[Any], decimal: str) -> pd.Series[Any]:
+    """Numbers or truth values if all of a column are, as in others; codes such as "01" stay.
+
+    Example:
+        >>> import pandas as pd
+        >>> from evenhand._columns.table_files import numbers_or_codes
+        >>> numbers_or_codes(pd.Series(["0", "1.5"]), ".").tolist()
+        [0.0, 1.5]
+        >>> numbers_or_codes(pd.Series(["01", "2"]), ".").tolist()
+        ['01', '2']
+    """
     truths = text.map(TRUTHS)
     if truths.notna().any() and truths.notna().equals(text.notna()):
         return truths.astype(object if truths.isna().any() else bool)

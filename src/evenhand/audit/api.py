@@ -23,6 +23,7 @@ from evenhand.audit._input.checksums import checksum_of
 from evenhand.audit._input.clean import cleaned
 from evenhand.audit._input.counts import one_row_each
 from evenhand.audit._input.engines import Progress, told
+from evenhand.audit._input.group_names import with_group_names
 from evenhand.audit._input.guesses import with_guesses
 from evenhand.audit._input.opening import open_log
 from evenhand.audit._input.probabilities import with_group_column, with_probabilities
@@ -88,8 +89,8 @@ def audit(
             are.
         leave_out: columns that are neither roles nor features.
         reference: the group to compare with, or "mean" for the mean of the groups; the largest
-            unless given. Group 1 of a column black may also be called "black=1". With several
-            group columns, a category by column, {"sex": "M"}.
+            unless given. The group "black=1", of a column of numbers, may also be called 1. With
+            several group columns, a category by column, {"sex": "M"}.
         level: of all intervals.
         weighting: "pulls", "arms" for the plain average over arms, or "auto": by arms if there
             are arms and each has enough rows.
@@ -202,7 +203,7 @@ def _audit_source(source: Source, settings: AuditSettings, tell: Tell, begin: fl
     check_rows(source)
     settings = with_attributes(source, settings)
     source, settings = with_group_column(source, settings)
-    source = cleaned(source, as_labels(settings))
+    source = with_group_names(cleaned(source, as_labels(settings)), settings)
     source, settings = with_round_groups(source, settings)
     source, settings, membership = with_probabilities(source, settings)
     if membership is not None:
@@ -221,7 +222,7 @@ def _audit_source(source: Source, settings: AuditSettings, tell: Tell, begin: fl
 
 
 def _with_reference(seen: Look, settings: AuditSettings) -> AuditSettings:
-    """The settings with the reference as the log spells it: "black=0" is group 0 of black."""
+    """The settings with the reference as the log spells it: 0 is group "black=0"."""
     if settings.reference in (None, MEAN) or seen.labels is None:
         return settings
     groups = {str(group) for group, *_ in seen.labels if group is not None}

@@ -16,7 +16,7 @@ from evenhand._columns.file_settings import Reading
 from evenhand._columns.missing_marks import Marks
 from evenhand._columns.words import as_written
 from evenhand.audit._input.engines import VIEW, for_spark, open_duckdb, open_spark, spark_csv
-from evenhand.audit._input.json_files import duckdb_json, duckdb_kinds, spark_json
+from evenhand.audit._input.json_files import duckdb_json, duckdb_kinds, spark_json, spark_kinds
 from evenhand.audit._input.log_paths import Files, as_pattern
 from evenhand.audit._input.sources import SNIFFED, Source, telling
 from evenhand.errors import DataError, InputError, setting
@@ -30,7 +30,8 @@ def open_files(files: Files, engine: str, marks: Marks, spill: str, how: Reading
     if form == "parquet":
         return replace(opened, table=_parquet(con, paths))
     if form == "json" and engine == "spark":
-        return replace(opened, table=spark_json(con, paths, ()), json={})
+        table = spark_json(con, paths, ())
+        return replace(opened, table=table, json=spark_kinds(table))
     if form == "json":
         kinds = duckdb_kinds(con, paths)
         return replace(opened, table=duckdb_json(con, paths, kinds, ()), json=kinds)

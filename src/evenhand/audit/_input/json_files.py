@@ -14,6 +14,7 @@ from typing import Any
 from evenhand.audit._input.engines import VIEW, for_spark
 from evenhand.audit._input.log_paths import as_pattern
 
+TEXT = "VARCHAR"  # as DuckDB calls it
 ALL_ROWS = -1  # a key that occurs only in late rows is a column too
 
 
@@ -21,14 +22,20 @@ def duckdb_kinds(con: Any, paths: Sequence[str]) -> dict[str, str]:
     """The types of the columns by DuckDB's names; mixed ones are text."""
     read = f"read_json({_listed(paths)}, sample_size={ALL_ROWS}, union_by_name=true)"
     rows = con.con.execute(f"DESCRIBE SELECT * FROM {read}").fetchall()
-    return {name: "VARCHAR" if kind == "JSON" else kind for name, kind, *_ in rows}
+    return {name: TEXT if kind == "JSON" else kind for name, kind, *_ in rows}
+
+
+def spark_kinds(table: Any) -> dict[str, str]:
+    """The types of the columns as Spark infers them, with DuckDB's name for text."""
+    kinds = table.schema().items()
+    return {name: TEXT if kind.is_string() else str(kind) for name, kind in kinds}
 
 
 def duckdb_json(
     con: Any, paths: Sequence[str], kinds: Mapping[str, str], text: Collection[str]
 ) -> Any:
     """JSON in DuckDB, with these columns as they are written."""
-    kinds = {name: "VARCHAR" if name in text else kind for name, kind in kinds.items()}
+    kinds = {name: TEXT if name in text else kind for name, kind in kinds.items()}
     listed = ", ".join(f"{_quoted(name)}: {_quoted(kind)}" for name, kind in kinds.items())
     con.con.execute(
         f"CREATE OR REPLACE TEMP VIEW {VIEW} AS SELECT * FROM read_json({_listed(paths)}, "

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from evenhand._columns.words import shown
+from evenhand._columns.words import meant, shown
 from evenhand.bias.estimate import MEAN
 from evenhand.errors import InputError, setting
 
@@ -80,21 +80,34 @@ def _named(given: str, cells: CellCounts) -> dict[str, str]:
     names = [str(name) for name in cells.categories]
     if given == MEAN and not any(given in cells.of(name) for name in names):
         return dict.fromkeys(names, MEAN)
-    places = [name for name in names if given in cells.of(name)]
+    places = _places(given, cells)
     if places:  # a category may have commas in it
-        return {_alone(given, given, places): given}
+        return {_alone(given, given, list(places)): next(iter(places.values()))}
     front = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     parts = re.split(rf"(?:^|,)\s*({front})=", given)
     named, bare = dict[str, str](), parts[0].split(",")
     for name, text in zip(parts[1::2], parts[2::2], strict=True):
-        named[name], *rest = [text] if text in cells.of(name) else text.split(",")
+        named[name], *rest = [text] if _known(text, cells.of(name)) else text.split(",")
         bare += rest
     named = {name: category.strip() for name, category in named.items()}
     for value in filter(None, (part.strip() for part in bare)):
-        named[_alone(given, value, [name for name in names if value in cells.of(name)])] = value
+        named[_alone(given, value, list(_places(value, cells)))] = value
     return {
         name: _category(given, name, category, cells.of(name)) for name, category in named.items()
     }
+
+
+def _places(value: str, cells: CellCounts) -> dict[str, str]:
+    """The attributes that have a category, and how each spells it."""
+    known = {str(name): _known(value, cells.of(str(name))) for name in cells.categories}
+    return {name: spelled for name, spelled in known.items() if spelled is not None}
+
+
+def _known(value: str, known: list[str]) -> str | None:
+    """A category as the log spells it: "black=1" for 1. Of "sex=M", only the M is a category."""
+    if "=" in value:
+        return value if value in known else None
+    return meant(value, known)
 
 
 def _alone(given: str, value: str, places: list[str]) -> str:
@@ -115,10 +128,9 @@ def _alone(given: str, value: str, places: list[str]) -> str:
 
 
 def _category(given: str, name: str, value: str, known: list[str]) -> str:
-    if value in known or value == MEAN:
-        return value
-    if value.lower() in known:  # true and false have one spelling
-        return value.lower()
+    spelled = MEAN if value == MEAN and MEAN not in known else _known(value, known)
+    if spelled is not None:
+        return spelled
     raise InputError(
         f"{setting('reference')} is {given!r}; allowed for {shown([name])} are {shown(known)}",
         value=given,

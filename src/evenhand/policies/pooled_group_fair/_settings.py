@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import _checks
+from evenhand._columns.words import meant
 from evenhand.errors import InputError
 from evenhand.groups import Groups
 
@@ -61,13 +62,14 @@ def weights_of(groups: Groups, chosen: Any, reference: object) -> NDArray[np.flo
         return np.full(m, 1.0 / m)
     weights = np.zeros(m)
     for name in [chosen] if is_name(chosen) else names_of(chosen):
-        if str(name) not in groups.names:
+        named = meant(name, groups.names)
+        if named is None:
             raise InputError(
                 f"reference is {_checks.shown(reference)}; allowed are 'mean', one of "
                 f"{', '.join(groups.names)}, or a list of these",
                 value=reference,
             )
-        g = groups.index(name)
+        g = groups.index(named)
         weights[g] = groups.sizes[g]
     if not weights.any():
         raise InputError("reference is an empty list; name a group, or leave it out")

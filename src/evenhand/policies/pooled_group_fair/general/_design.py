@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import _checks
+from evenhand._columns.words import meant
 from evenhand.errors import InputError
 from evenhand.groups import NOT_STATED, Attribute, Groups
 
@@ -202,7 +203,8 @@ def reference_of(design: ColumnsOfGroups, groups: Groups, reference: Any) -> Arr
         mean: Array = rows[firsts].mean(axis=0)
         return mean
     single = isinstance(reference, str) or not isinstance(reference, Iterable)
-    chosen = [str(reference)] if single else [str(name) for name in reference]
+    given = [reference] if single else list(reference)
+    chosen = [meant(name, known) or str(name) for name in given]
     unknown = [name for name in chosen if name not in known]
     if unknown or not chosen:
         raise InputError(
@@ -241,7 +243,8 @@ def _of_levels(design: ColumnsOfGroups, groups: Groups, reference: Mapping[str, 
             chosen.append(np.array(stated))
             continue
         single = isinstance(given, str) or not isinstance(given, Iterable)
-        levels = [str(given)] if single else [str(level) for level in given]
+        named = [given] if single else list(given)
+        levels = [meant(level, attribute.levels) or str(level) for level in named]
         mask = np.array([level in levels for level in attribute.levels])
         if mask.sum() != len(set(levels)) or not levels:
             wrong.append(attribute.name)
