@@ -66,7 +66,6 @@ def test_several_attributes_with_clusters_in_postgresql(postgres, roled, cluster
     assert_same_cells(audit, expected)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["whole", "large", "halves", "truths", "digits", "codes"])
 def test_names_of_groups_in_postgresql(kind, postgres):
     table = table_of(COLUMNS[kind])
@@ -74,6 +73,7 @@ def test_names_of_groups_in_postgresql(kind, postgres):
     assert names_in_audits(f"{postgres}::groups_{kind}") == names_in_audits(table)
 
 
+@pytest.mark.slow
 def test_logistic_models_in_postgresql(postgres):
     rows = logistic_models.roled()
     write_table(postgres, "loans", rows)
