@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
+from evenhand.errors import DataError, InputError
 from evenhand.events import ROLES, find_columns
 from evenhand.events._formats import FORMATS
 from evenhand.events._journal import journal_of
@@ -351,14 +352,15 @@ def others_log(number=60):
     )
 
 
-@pytest.mark.parametrize("way", ["frame", "parquet", "csv"])
+@pytest.mark.parametrize("way", ["frame", "parquet", "csv", "semicolons"])
 def test_a_policy_learns_from_a_log_of_another_program(way, tmp_path):
     arms, frame = others_log()
     log = frame
     if way == "parquet":
         frame.to_parquet(log := tmp_path / "log.parquet")
-    elif way == "csv":
-        frame.to_csv(log := tmp_path / "log.csv", index=False)
+    elif way != "frame":
+        mark = ";" if way == "semicolons" else ","
+        frame.to_csv(log := tmp_path / "log.csv", index=False, sep=mark)
     policy, expected = make(), make()
     names = ["north", "east", "south", "west"]
     learned = eh.replay(log, policy, arms=names, features=["age", "income"])
@@ -390,6 +392,55 @@ def test_a_file_of_another_program_with_its_own_names(tmp_path):
         for log in (tmp_path / "log.csv", renamed)
     )
     assert bits(learned) == bits(expected) and learned.counts.sum() > 0
+
+
+def test_a_log_of_another_program_is_read_like_any_table(tmp_path):
+    _, frame = others_log()
+    frame = frame.assign(sex=np.where(frame["age"] > 0, "01", "NA"), new=frame["age"] > 0)
+    frame.to_csv(tmp_path / "log.csv", index=False, sep=";")
+    read = eh.read_log(tmp_path / "log.csv", columns={"group": "sex"})
+    assert read["sex"].tolist() == frame["sex"].tolist()  # a code, and no missing values
+    assert read["new"].dtype == bool and read.index.tolist() == list(range(60))
+    np.testing.assert_array_equal(read["age"], frame["age"])
+    frame.loc[3, "propensity_score"] = 2.0
+    frame.to_csv(tmp_path / "log.csv", index=False, sep=";")
+    with pytest.raises(DataError, match="propensity_score in row 5 is 2"):
+        eh.read_log(tmp_path / "log.csv")
+
+
+def test_files_of_other_programs_are_read_as_they_were_written(tmp_path):
+    text = "item_id;click;Größe\n0;0,5;1,5\n1;1,5;2,25\n"
+    (log := tmp_path / "log.csv").write_bytes(text.encode("latin-1"))
+    with pytest.raises(DataError, match='not utf-8; say what it is, such as encoding="latin-1"'):
+        eh.read_log(log)
+    how = {"encoding": "latin-1", "decimal": ","}
+    assert eh.read_log(log, **how)["Größe"].tolist() == [1.5, 2.25]
+    policy, expected = (eh.TopInterval(["F", "M"], n_features=1, seed=1) for _ in range(2))
+    expected.absorb([0, 1], [[1.5], [2.25]], [0.5, 1.5])
+    assert bits(eh.replay(log, policy, features=["Größe"], **how)) == bits(expected)
+    with pytest.raises(InputError, match="decimal is for CSV files, which a frame is not"):
+        eh.replay(pd.DataFrame({"arm": [0], "reward": [1.0]}), policy, decimal=",")
+    with pytest.raises(InputError, match="encoding needs a policy"):
+        eh.replay(log, encoding="latin-1")
+
+
+@pytest.mark.parametrize("given", [{"columns": {"reward": "paid"}}, {"delimiter": ";"}])
+def test_our_own_log_needs_no_description(given, tmp_path):
+    with eh.log_to(tmp_path / "log.csv", make()) as logged:
+        Calls(1).many(logged, 5)
+    with pytest.raises(InputError, match="for logs that evenhand did not write"):
+        eh.read_log(tmp_path / "log.csv", **given)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_groups_that_are_numbers_may_be_called_as_worlds_call_them(number):
+    policy = eh.TopInterval(["black=0", "black=1"], n_features=1)
+    log = pd.DataFrame({"arm": [number], "reward": [1.0], "black": [1], "x1": [1.0]})
+    if number == 1:
+        assert eh.replay(log, policy, columns={"group": "black"}).counts.tolist() == [0, 1]
+    else:
+        with pytest.raises(DataError, match="black in row 0 is '1', but the policy has arm 0"):
+            eh.replay(log, policy, columns={"group": "black"})
 
 
 def test_our_own_log_teaches_another_policy(tmp_path):

@@ -144,6 +144,29 @@ def test_a_configuration_from_a_table_is_valid(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_table_is_read_as_its_owner_wrote_it(tmp_path):
+    """With umlauts of Windows, decimal commas, a mark for missing values, and codes such as 01."""
+    rows = ["Geschlecht;Größe;Filiale;Raten;Antwort"]
+    rows += [f"{'mw'[i % 2]};{i},5;0{i % 3};{'?' if i == 4 else i};{i % 2}" for i in range(30)]
+    table = tmp_path / "past.csv"
+    table.write_bytes("\n".join(rows).encode("windows-1252"))
+    words = ["--group", "Geschlecht", "--arm", "Filiale", "--reward", "Antwort"]
+    reading = ["--encoding", "windows-1252", "--decimal", ","]
+    config = tmp_path / "loans.toml"
+    result = evenhand("serve", "--init", table, config, *words, *reading)
+    assert result.returncode == 0, result.stderr
+    loaded = load(config)
+    assert [f.name for f in loaded.features] == ["Größe", "Raten"]
+    assert (loaded.features[0].low, loaded.features[0].high) == (0.5, 29.5)
+    assert "# missing in 1 rows; callers must give it" in config.read_text(encoding="utf-8")
+    assert {arm.rpartition("-")[2] for arm in loaded.arms} == {"00", "01", "02"}
+    undecoded = evenhand("serve", "--init", table, tmp_path / "other.toml", *words)
+    assert undecoded.returncode == 2 and "--encoding" in undecoded.stderr
+    aimless = evenhand("serve", config, *reading)
+    assert aimless.returncode == 2 and "--encoding is for --init" in aimless.stderr
+
+
+@pytest.mark.slow
 def test_a_ledger_of_other_features_or_arms_is_refused(tmp_path):
     config = write_config(tmp_path)
     result = evenhand("serve", config, "--key", "x=read", "--key", "y=decide,reward")

@@ -9,12 +9,15 @@ Every message is one line, and its advice can be pasted.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from evenhand._columns.missing_marks import LIKELY, Marks
+from evenhand._columns.file_settings import Reading
+from evenhand._columns.missing_marks import LIKELY, Marks, without_marks
+from evenhand._columns.table_files import read_table
 from evenhand._columns.words import NUMBER, as_written, is_bad, written
 from evenhand.errors import DataError, blank, setting
 
@@ -258,6 +261,26 @@ def likely_marks(frame: pd.DataFrame) -> list[str]:
             if numbers_in_text(values, Marks()) is not None:
                 marks += [value for value in values if value and value.lower() in LIKELY]
     return list(dict.fromkeys(marks))
+
+
+def read_with_likely_marks(
+    path: Path, reading: Reading, labels: Collection[str] = ()
+) -> tuple[pd.DataFrame, list[str]]:
+    """A table that nobody has described yet, without what seems to stand for missing values.
+
+    Args:
+        path: the file.
+        reading: how it is read, where it does not say so itself.
+        labels: columns of names, in which "01" is not 1.
+
+    Returns:
+        The table, and the marks that were taken for missing values.
+    """
+    frame = read_table(path, reading=reading, labels=labels)
+    if frame.empty:
+        raise DataError(f"{path.name} has no rows; give a table with some")
+    marks = likely_marks(frame)
+    return without_marks(frame, Marks.of(marks), reading.decimal or "."), marks
 
 
 def as_texts(column: pd.Series[Any]) -> list[str]:

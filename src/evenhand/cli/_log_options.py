@@ -52,12 +52,15 @@ def add_values(group: Any) -> None:
     )  # fmt: skip
 
 
-def add_reading(group: Any) -> None:
-    """Declare the flags that say how files are read."""
-    group.add_argument("--encoding", metavar="NAME", help="of CSV files (default utf-8)")
-    group.add_argument("--decimal", metavar=".|,", help="point or comma, in CSV files (default .)")
-    group.add_argument("--delimiter", metavar="CHARACTER", help="of CSV files (default: detected)")
-    group.add_argument("--sheet", metavar="NAME", help="of an Excel file (default: the only one)")
+def add_reading(group: Any, start: str = "") -> None:
+    """Declare the flags that say how files are read; `start` says which files, if not all."""
+    for name, what, words in (
+        ("encoding", "NAME", "of CSV files (default utf-8)"),
+        ("decimal", ".|,", "point or comma, in CSV files (default .)"),
+        ("delimiter", "CHARACTER", "of CSV files (default: detected)"),
+        ("sheet", "NAME", "of an Excel file (default: the only one)"),
+    ):
+        group.add_argument(f"--{name}", metavar=what, help=f"{start}{words}")
 
 
 def reading_of(options: argparse.Namespace) -> Reading:

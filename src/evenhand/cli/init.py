@@ -29,7 +29,7 @@ def add(commands: Any) -> None:
         metavar="TABLE",
         help="your table, such as a CSV file: lists its columns",
     )
-    add_reading(command)
+    add_reading(command, start="with --data: ")
     command.add_argument("--like", metavar="NAME", help="copy a bundled one, such as compas")
     command.add_argument("--force", action="store_true", help="overwrite an existing file")
     command.set_defaults(command=_init)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evenhand.errors import InputError
+from evenhand.cli._log_options import add_reading, reading_of
+from evenhand.errors import InputError, setting
+
+if TYPE_CHECKING:
+    from evenhand._columns.file_settings import Reading
 
 
 def add(commands: Any) -> None:
@@ -27,7 +31,7 @@ def add(commands: Any) -> None:
     )  # fmt: skip
     command.add_argument(
         "--init", type=Path, metavar="TABLE",
-        help="write a commented CONFIG from your CSV or Parquet file, and exit",
+        help="write a commented CONFIG from your table, such as a CSV file, and exit",
     )  # fmt: skip
     for name, words in (
         ("group", "the column of groups, or several: sex,age"),
@@ -39,6 +43,7 @@ def add(commands: Any) -> None:
         "--given", action="store_true",
         help="with --init: groups are given with each candidate, so arms have none",
     )  # fmt: skip
+    add_reading(command, start="with --init: ")
     command.add_argument("--port", type=int, metavar="N", help="instead of the one in the file")
     command.add_argument(
         "--key", action="append", metavar="NAME=ROLE,ROLE",
@@ -51,6 +56,9 @@ def _serve(options: argparse.Namespace) -> int:
     from evenhand import service  # noqa: F401  # says what to install
     from evenhand.service._operator_commands import make_keys, serve
 
+    reading = reading_of(options)
+    if reading.chosen and options.init is None:
+        raise InputError(f"{setting(next(iter(reading.chosen)))} is for --init; give it as well")
     if options.demo:
         from evenhand.service._demo import serve_demo
 
@@ -59,7 +67,7 @@ def _serve(options: argparse.Namespace) -> int:
         serve_demo(options.port or 8321)
         return 0
     if options.init is not None:
-        return _init(options)
+        return _init(options, reading)
     if options.config is None:
         raise InputError("CONFIG is missing; give a TOML file, or try --demo")
     if options.key:
@@ -70,7 +78,7 @@ def _serve(options: argparse.Namespace) -> int:
     return 0
 
 
-def _init(options: argparse.Namespace) -> int:
+def _init(options: argparse.Namespace, reading: Reading) -> int:
     from evenhand.service.template import for_table
 
     path = options.config or Path("service.toml")
@@ -78,7 +86,8 @@ def _init(options: argparse.Namespace) -> int:
         raise InputError(f"CONFIG {path} already exists; give another name")
     if not options.init.is_file():
         raise InputError(f"--init is {str(options.init)!r}, but there is no such file")
-    text = for_table(options.init, path, options.group, options.arm, options.reward, options.given)
+    columns = (options.group, options.arm, options.reward)
+    text = for_table(options.init, path, *columns, given=options.given, reading=reading)
     path.write_text(text, encoding="utf-8")
     sys.stdout.write(f"wrote {path}; check it, then: evenhand serve {path}\n")
     return 0

@@ -66,7 +66,7 @@ def parquet_about(file: IO[bytes]) -> About | None:
     return None if header is None else About.from_json(header, file.name)
 
 
-def read_parquet(file: IO[bytes], *_: object) -> pd.DataFrame:
+def read_parquet(file: IO[bytes]) -> pd.DataFrame:
     """All rows; the columns have their types."""
     try:
         frame: pd.DataFrame = _open(file).read().to_pandas()
@@ -112,10 +112,10 @@ def _written(times: pd.Series) -> Any:
     return text
 
 
-def read_csv(file: IO[bytes], group: str, ids: bool) -> pd.DataFrame:
-    """All rows. Names of groups, and ids if there are any, stay text even if they look numeric."""
+def read_csv(file: IO[bytes]) -> pd.DataFrame:
+    """All rows. Names of groups and ids stay text even if they look numeric."""
     try:
-        return _typed(pd.read_csv(file, dtype=str, keep_default_na=False), group, ids)
+        return _typed(pd.read_csv(file, dtype=str, keep_default_na=False))
     except Exception as error:
         raise _damaged(file, "CSV", error) from error
 
@@ -125,15 +125,15 @@ def csv_parts(file: IO[bytes]) -> Iterator[pd.DataFrame]:
     file.seek(0)
     with pd.read_csv(file, dtype=str, keep_default_na=False, chunksize=PART) as parts:
         for part in parts:
-            yield _typed(part, "group", ids=True)
+            yield _typed(part)
 
 
-def _typed(text: pd.DataFrame, group: str, ids: bool) -> pd.DataFrame:
+def _typed(text: pd.DataFrame) -> pd.DataFrame:
     new: dict[Any, pd.Series] = {}
     for name in text:
-        if name == group:  # a group may be called NA, or 01
+        if name == NAMES["group"]:  # a group may be called NA, or 01
             new[name] = text[name]
-        elif ids and name == _ID:
+        elif name == _ID:
             new[name] = text[name].astype(object).where(text[name] != "", None)
         else:
             new[name] = _numbers_or_words(text[name])
@@ -223,16 +223,16 @@ class Format(NamedTuple):
     """How a file holds the rows of a log.
 
     `write` writes rows with the header of the log, if the format has a place for it, and
-    `write_rows` those that are only part of a log. `read` gets the column of groups and whether
-    there are ids, and `parts` gives the rows part by part. `header` reads the header; it is None if
-    that is in a file beside the rows. `is_whole` says whether the last row was not cut off.
-    `is_text` says that values have no types of their own, and `first_row` is the number of the
-    first row in messages. `need` raises an error if a library is missing.
+    `write_rows` those that are only part of a log. `read` gives all rows, and `parts` gives them
+    part by part. `header` reads the header; it is None if that is in a file beside the rows.
+    `is_whole` says whether the last row was not cut off. `is_text` says that values have no types
+    of their own, and `first_row` is the number of the first row in messages. `need` raises an error
+    if a library is missing.
     """
 
     write: Callable[[IO[bytes], About, pd.DataFrame], None]
     write_rows: Callable[[IO[bytes], About, pd.DataFrame], None]
-    read: Callable[[IO[bytes], str, bool], pd.DataFrame]
+    read: Callable[[IO[bytes]], pd.DataFrame]
     parts: Callable[[IO[bytes]], Iterator[pd.DataFrame]]
     header: Callable[[IO[bytes]], About | None] | None
     is_whole: Callable[[IO[bytes]], bool]

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from evenhand.errors import DamagedError, DataError, InputError
+from evenhand._columns import table_files
+from evenhand._columns.file_settings import Reading
+from evenhand.errors import DamagedError, DataError, InputError, setting
 from evenhand.events._candidates import candidates
 from evenhand.events._formats import fingerprint, format_of
 from evenhand.events._header import DAMAGE, VERSION, About, one_line
@@ -28,7 +31,14 @@ Others = Callable[[Path], pd.DataFrame]
 TRIES = 5
 
 
-def read_log(path: str | Path, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
+def read_log(
+    path: str | Path,
+    columns: Mapping[str, str] | None = None,
+    *,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    delimiter: str | None = None,
+) -> pd.DataFrame:
     """The rows of a log, checked: an error names the column and the row that are wrong.
 
     A log that is being written, or whose writer was killed, can be read as well. In logs that
@@ -40,6 +50,9 @@ def read_log(path: str | Path, columns: Mapping[str, str] | None = None) -> pd.D
         path: a Parquet or CSV file.
         columns: for logs that evenhand did not write, the roles of columns with other names, such
             as {"reward": "paid"}.
+        encoding: of other logs in CSV, such as "latin-1"; UTF-8 unless given.
+        decimal: "," for other logs in CSV that write 1,5 for one and a half.
+        delimiter: between the columns of other logs in CSV; detected unless given.
 
     Example:
         >>> import numpy as np, evenhand as eh, tempfile, pathlib
@@ -50,9 +63,11 @@ def read_log(path: str | Path, columns: Mapping[str, str] | None = None) -> pd.D
            round  item_id group  reward  propensity_score   x1
         0      1        0     F     0.5               0.5  1.0
     """
-    whole = read_whole(log_path(path), columns)
+    reading = Reading(encoding, decimal, delimiter)
+    whole = read_whole(log_path(path), partial(of_another, columns=columns, reading=reading))
     if whole is None:
         raise InputError(f"path is {str(path)!r}, where there is no log")
+    refuse_for_own(whole, path, columns=columns, **reading.chosen)
     return whole.frame if whole.about is None else labelled(whole.frame, whole.about)
 
 
@@ -64,6 +79,28 @@ def labelled(frame: pd.DataFrame, about: About) -> pd.DataFrame:
     """
     frame.attrs[ATTRS] = {"groups": list(about.labels), "features": list(about.features)}
     return frame
+
+
+def of_another(
+    path: Path, columns: Mapping[str, str] | None = None, reading: Reading | None = None
+) -> pd.DataFrame:
+    """The rows of a log that evenhand did not write, read like any table and checked."""
+    labels = ((columns or {}).get("group", NAMES["group"]),)
+    frame = table_files.read_table(path, reading=reading, labels=labels)
+    try:
+        return checked(frame, given=columns).reset_index(drop=True)
+    except DataError as error:
+        raise error.reworded(lambda text: f"{path}: {text}") from error
+
+
+def refuse_for_own(whole: Whole, path: str | Path, **given: object) -> None:
+    """Raise if a setting for logs of other programs was given for one that evenhand wrote."""
+    wrong = [name for name, value in given.items() if value]
+    if whole.about is not None and wrong:
+        raise InputError(
+            f"{setting(wrong[0])} is for logs that evenhand did not write; {path} names its own "
+            "columns"
+        )
 
 
 class Whole(NamedTuple):
@@ -79,9 +116,7 @@ class Whole(NamedTuple):
     replaced: tuple[TrueRewardObserved, ...] = ()
 
 
-def read_whole(
-    path: Path, columns: Mapping[str, str] | None = None, others: Others | None = None
-) -> Whole | None:
+def read_whole(path: Path, others: Others = of_another) -> Whole | None:
     """The header of a log and its rows; None if there is no log.
 
     A log has up to three files. If a writer changes them while they are read, they may not fit
@@ -89,17 +124,16 @@ def read_whole(
 
     Args:
         path: the path of the log.
-        columns: the roles of columns with other names, for logs that evenhand did not write.
-        others: how to read such a log instead of here.
+        others: how to read a log that evenhand did not write.
     """
     for _ in range(TRIES - 1):
         before = _files(path)
         try:
-            return _read_once(path, columns, others)
+            return _read_once(path, others)
         except ValueError:
             if _files(path) == before:
                 raise
-    return _read_once(path, columns, others)
+    return _read_once(path, others)
 
 
 def _files(path: Path) -> list[tuple[int, ...] | None]:
@@ -113,12 +147,10 @@ def _files(path: Path) -> list[tuple[int, ...] | None]:
     return states
 
 
-def _read_once(
-    path: Path, columns: Mapping[str, str] | None, others: Others | None
-) -> Whole | None:
+def _read_once(path: Path, others: Others) -> Whole | None:
     journal = read_journal(path)  # first: closing moves the journal into the table
     try:
-        written = read_table(path, columns, journal is not None, others)
+        written = read_table(path, journal is not None, others)
     except FileNotFoundError:
         written = None
     if journal is None and (written is None or written[0] is None):
@@ -218,36 +250,27 @@ def not_whole(path: Path, held: LogCounts, should: LogCounts) -> DamagedError:
 
 
 def read_table(
-    path: Path,
-    columns: Mapping[str, str] | None = None,
-    going_on: bool = False,
-    others: Others | None = None,
+    path: Path, going_on: bool = False, others: Others = of_another
 ) -> tuple[About | None, pd.DataFrame]:
     """The header of a file, None if evenhand did not write it, and its rows, checked.
 
     Args:
         path: the path of the log.
-        columns: the roles of columns with other names, for logs that evenhand did not write.
         going_on: whether there is a journal. Then a CSV file may be older than the file beside it:
             a crash came between the two, and the journal has the difference.
-        others: how to read a log that evenhand did not write instead of here.
+        others: how to read a log that evenhand did not write.
     """
     form = format_of(path)
     with path.open("rb") as file:
         about = _header_beside(path) if form.header is None else form.header(file)
-        if about is None and others is not None:
+        if about is None:
             return None, others(path)
-        group = (columns or {}).get("group", NAMES["group"])
-        frame = form.read(file, group, about is not None)
+        frame = form.read(file)
         torn = not form.is_whole(file)
     try:
-        if about is None:
-            return None, checked(frame, given=columns, first=form.first_row)
         return _as_written(path, about, frame, torn, going_on)
     except DAMAGE as error:
-        kind = DataError if about is None else DamagedError
-        parameter = getattr(error, "parameter", None)
-        raise kind(f"{path}: {one_line(error)}", parameter=parameter) from error
+        raise DamagedError(f"{path}: {one_line(error)}") from error
 
 
 def _header_beside(path: Path) -> About | None:

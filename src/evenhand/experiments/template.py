@@ -10,12 +10,9 @@ from warnings import catch_warnings
 
 import pandas as pd
 
-from evenhand._columns.diagnosis import likely_marks
+from evenhand._columns.diagnosis import read_with_likely_marks
 from evenhand._columns.file_settings import Reading
 from evenhand._columns.identifiers import identifiers
-from evenhand._columns.missing_marks import Marks, without_marks
-from evenhand._columns.table_files import read_table
-from evenhand.errors import DataError
 
 LONGEST = 40  # characters of a name or a value in a comment
 TELLS = "; identifies rows, so it is not a feature unless named"
@@ -126,11 +123,7 @@ def for_table(path: Path, file: Path, reading: Reading | None = None) -> str:
         ['file = "pay.csv"']
     """
     how = reading or Reading()
-    frame = read_table(path, reading=how)
-    if frame.empty:
-        raise DataError(f"{path.name} has no rows; give a table with some")
-    gaps = likely_marks(frame)
-    frame = without_marks(frame, Marks.of(gaps), how.decimal or ".")
+    frame, gaps = read_with_likely_marks(path, how)
     with catch_warnings(action="ignore"):
         usable = [name for name in frame.columns if len(_counts(frame[name]))]
         apart = identifiers(frame, usable)

@@ -22,7 +22,7 @@ from evenhand.errors import DataError, InputError, blank, entries_of, setting
 from evenhand.events._candidates import CONTEXTS
 from evenhand.events._formats import FORMATS
 from evenhand.events._header import About
-from evenhand.events._read import Whole, labelled, read_whole
+from evenhand.events._read import Whole, labelled, read_whole, refuse_for_own
 from evenhand.events._schema import NAMES, checked
 from evenhand.events._tables import log_path
 from evenhand.events.columns import ROLES, find_roles
@@ -139,13 +139,8 @@ def read_logged(
         whole = Whole(None, of_others(path)) if path.is_file() else None
     if whole is None:
         raise InputError(f"{setting('log')} is {str(log)!r}, but there is no such log", value=log)
+    refuse_for_own(whole, log, **given)
     if whole.about is not None:
-        wrong = [name for name, value in given.items() if value]
-        if wrong:
-            raise InputError(
-                f"{setting(wrong[0])} is for logs that evenhand did not write; {log} names its own "
-                "columns"
-            )
         return of_own(later(whole.frame, after), whole.about)
     frame = whole.frame
     roles = find_roles([str(name) for name in frame], named, NEEDED)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evenhand._columns.file_settings import Reading
 from evenhand.errors import DamagedError, DataError, InputError, blank, entries_of, setting
 from evenhand.events._formats import format_of
 from evenhand.events._header import DAMAGE, About, one_line
-from evenhand.events._read import read_whole
+from evenhand.events._read import of_another, read_whole, refuse_for_own
 from evenhand.events._schema import checked
 from evenhand.events._tables import log_path
 from evenhand.events.columns import ROLES, find_roles
@@ -103,6 +105,10 @@ def replay(
     arms: Sequence[object] | Mapping[Any, int] | None = None,
     columns: Mapping[str, str] | None = None,
     features: Sequence[str] | None = None,
+    *,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    delimiter: str | None = None,
 ) -> Policy:
     """The policy that wrote a log, in the same state, bit for bit; or one that learns from a log.
 
@@ -122,6 +128,9 @@ def replay(
         columns: the roles of columns with other names, such as {"reward": "paid"}.
         features: the columns of the context, in the policy's order; by default the log's own, or
             x1, x2, ...
+        encoding: of a CSV file that evenhand did not write, such as "latin-1"; UTF-8 unless given.
+        decimal: "," for such a file that writes 1,5 for one and a half.
+        delimiter: between the columns of such a file; detected unless given.
 
     Example:
         >>> import numpy as np, evenhand as eh, tempfile, pathlib
@@ -132,14 +141,15 @@ def replay(
         >>> again, again.counts.tolist()
         (TopInterval(n_arms=2, groups=F, M, n_features=1, rounds=1), [1, 0])
     """
+    reading = Reading(encoding, decimal, delimiter)
     if policy is not None:
         with entries_of("columns", ROLES):
-            about, frame = _rows_of(log, columns)
+            about, frame = _rows_of(log, columns, reading)
             first = format_of(log_path(log)).first_row if isinstance(log, (str, Path)) else 0
             frame.index = pd.RangeIndex(first, first + len(frame))  # the row numbers of errors
             _learn_from(frame, policy, about, arms, columns, features)
         return policy
-    given = {"arms": arms, "columns": columns, "features": features}
+    given = {"arms": arms, "columns": columns, "features": features, **reading.chosen}
     wrong = [name for name, value in given.items() if value is not None]
     if wrong:
         raise InputError(f"{wrong[0]} needs a policy; give the policy that learns from the log")
@@ -218,14 +228,18 @@ def checksum(policy: Policy) -> str:
     ).hexdigest()
 
 
-def _rows_of(log: Any, columns: Mapping[str, str] | None) -> tuple[About | None, pd.DataFrame]:
+def _rows_of(
+    log: Any, columns: Mapping[str, str] | None, reading: Reading
+) -> tuple[About | None, pd.DataFrame]:
     if isinstance(log, pd.DataFrame):
+        reading.check("", "a frame")
         return None, log.copy(deep=False)
     if not isinstance(log, (str, Path)):
         raise InputError(f"log is {log!r}; allowed is a file or a pandas frame", value=log)
-    whole = read_whole(log_path(log), columns)
+    whole = read_whole(log_path(log), partial(of_another, columns=columns, reading=reading))
     if whole is None:
         raise InputError(f"log is {str(log)!r}, where there is no log")
+    refuse_for_own(whole, log, **reading.chosen)
     return whole.about, whole.frame
 
 
@@ -306,7 +320,9 @@ def _same_groups(groups: pd.Series, numbers: NDArray[np.int64], policy: Policy) 
     if policy.groups.changes:  # the contexts have the groups
         return
     expected = np.array(policy.groups.labels, dtype=object)[numbers]
-    wrong = np.flatnonzero(groups.to_numpy(dtype=object) != expected)
+    written, start = groups.to_numpy(dtype=object), f"{groups.name}="  # worlds call 1 "black=1"
+    bare = np.array([label.removeprefix(start) for label in expected], dtype=object)
+    wrong = np.flatnonzero((written != expected) & (written != bare))
     if wrong.size:
         row = int(wrong[0])
         raise DataError(

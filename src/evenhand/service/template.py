@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from evenhand._columns.table_files import read_table
+from evenhand._columns.diagnosis import read_with_likely_marks
+from evenhand._columns.file_settings import Reading
+from evenhand._columns.words import written
 from evenhand.errors import InputError, setting
 from evenhand.service._arms import WITH_CANDIDATES
 from evenhand.service._features import CATEGORY, NUMBER, WHOLE, YES_NO
@@ -56,16 +58,18 @@ def for_table(
     arm: str | None,
     reward: str | None,
     given: bool = False,
+    reading: Reading | None = None,
 ) -> str:
     """The text of a configuration.
 
     Args:
-        table: a CSV or Parquet file.
+        table: a CSV, Parquet, JSON or Excel file.
         config: the file that it is for.
         group: the column of groups, or several with commas between them.
         arm: the column of arms; by default each group is an arm.
         reward: the column of rewards, which is not a feature.
         given: whether candidates bring their groups, so that arms have none.
+        reading: how the table is read, where it does not say so itself.
 
     Example:
         >>> import tempfile, pathlib
@@ -77,8 +81,10 @@ def for_table(
         >>> "[features.income]" in text, "[features.paid]" in text
         (True, False)
     """
-    frame = read_table(table)
-    groups = [group] if group is None or group in frame else group.split(",")
+    several = [] if group is None else group.split(",")
+    labels = [name for name in (group, *several, arm) if name is not None]
+    frame, _ = read_with_likely_marks(table, reading or Reading(), labels)
+    groups = [group] if group is None or group in frame else several
     named = [*(("group", column) for column in groups), ("arm", arm), ("reward", reward)]
     for name, column in named:
         if column is not None and column not in frame:
@@ -99,7 +105,7 @@ def for_table(
     columns = [str(column) for column in groups]
     listed, tables = "", _arms(frame, columns, arm) if not given else _levels(frame, columns)
     if given:
-        names = _checked(frame[arm].dropna().astype(str).unique(), arm)
+        names = _checked(frame[arm].dropna().map(written).unique(), arm)
         listed = f"arms = {json.dumps(names, ensure_ascii=False)}\n"
     head = _HEAD.format(
         name=config.name, table=table.name, title=json.dumps(config.stem), stem=config.stem,
@@ -130,13 +136,14 @@ def _feature(column: pd.Series) -> str:
         lines.append(f"high = {_number(high)}")
         lines.append('# unit = "of what"')
     else:
-        texts = [str(value) for value in values.astype(str).value_counts().index]
+        texts = [str(value) for value in values.map(written).value_counts().index]
         if not 2 <= len(texts) <= MOST_CATEGORIES:
             return f"# {name} has {len(texts)} different texts, so it is not a feature\n"
         lines.append(f'type = "{CATEGORY}"')
         lines.append(f"values = {json.dumps(texts, ensure_ascii=False)}  # the first is the base")
-    if column.isna().any():
-        lines.append(f"# {int(column.isna().sum())} values are missing; callers must give all")
+    missing = int(column.isna().sum())
+    if missing:
+        lines.append(f"# missing in {missing:,} rows; callers must give it")
     return "\n".join(lines) + "\n"
 
 
@@ -145,7 +152,8 @@ def _number(value: float) -> str:
 
 
 def _arms(frame: pd.DataFrame, groups: list[str], arm: str | None) -> str:
-    rows = frame.dropna(subset=groups if arm is None else [*groups, arm]).astype(str)
+    named = groups if arm is None else [*groups, arm]
+    rows = frame[named].dropna().map(written)
     pairs = rows[groups].assign(label=rows[groups].agg(" & ".join, axis=1))
     pairs["arm"] = pairs["label"] if arm is None else rows[arm]
     pairs = pairs.drop_duplicates()
@@ -174,7 +182,7 @@ def _levels(frame: pd.DataFrame, groups: list[str]) -> str:
         "[groups.attributes]",
     ]
     for name in groups:
-        levels = sorted(frame[name].dropna().astype(str).unique())
+        levels = sorted(frame[name].dropna().map(written).unique())
         lines.append(f"{_key(name)} = {json.dumps(levels, ensure_ascii=False)}")
     return "\n".join(lines) + "\n"
 
