@@ -8,9 +8,9 @@ import pytest
 
 import evenhand as eh
 from audit_logs import in_duckdb, made_log
-from evenhand.audit._sums import aggregate, batches, median
+from evenhand.audit._sums import aggregate, batches, streamed
 from evenhand.audit._sums.batches import Coding
-from evenhand.audit._sums.median import Middle
+from evenhand.audit._sums.streamed import Middle
 
 
 def full_log(seed: int = 1, n: int = 900) -> pd.DataFrame:
@@ -88,7 +88,7 @@ def test_a_median_elsewhere_is_not_guessed():
         assert (
             None if beyond is None else beyond.loc["F", ["above", "below"]].to_dict()
         ) == expected
-    assert median.MOST_SORTED == 20_000_000
+    assert streamed.MOST_SORTED == 20_000_000
 
 
 def test_cells_by_their_labels():

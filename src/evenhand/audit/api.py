@@ -24,11 +24,10 @@ from evenhand.audit._input.clean import cleaned
 from evenhand.audit._input.counts import one_row_each
 from evenhand.audit._input.engines import Progress, told
 from evenhand.audit._input.group_names import with_group_names
-from evenhand.audit._input.guesses import with_guesses
 from evenhand.audit._input.opening import open_log
 from evenhand.audit._input.probabilities import with_group_column, with_probabilities
 from evenhand.audit._input.references import as_text
-from evenhand.audit._input.roles import columns_of
+from evenhand.audit._input.roles import columns_of, with_guesses
 from evenhand.audit._input.round_groups import with_round_groups
 from evenhand.audit._input.scan import Look, check_rows, look
 from evenhand.audit._input.sources import Source

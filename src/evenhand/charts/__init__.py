@@ -13,6 +13,6 @@ from evenhand.charts.decomposition import decomposition_chart as decomposition_c
 from evenhand.charts.intersections import cells_chart as cells_chart
 from evenhand.charts.runs import regret_chart as regret_chart
 from evenhand.charts.runs import share_chart as share_chart
-from evenhand.charts.shares import shares_over_time as shares_over_time
+from evenhand.charts.runs import shares_over_time as shares_over_time
 from evenhand.charts.true_regret import rate_chart as rate_chart
 from evenhand.charts.true_regret import true_regret_chart as true_regret_chart

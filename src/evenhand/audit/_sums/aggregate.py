@@ -22,13 +22,14 @@ from evenhand.audit._settings import AuditSettings
 from evenhand.audit._sums.batches import NUMBER_OF
 from evenhand.audit._sums.cells import Cells
 from evenhand.audit._sums.design import Design
-from evenhand.audit._sums.exposure import (
+from evenhand.audit._sums.extra_sums import (
     OPTIONAL,
+    Detail,
+    details,
     exposure_columns,
     exposure_details,
     exposure_sums,
 )
-from evenhand.audit._sums.extra_sums import Detail, details
 from evenhand.audit._sums.missing import Gaps, complete, finite
 from evenhand.audit._sums.streamed import streamed
 from evenhand.errors import DataError

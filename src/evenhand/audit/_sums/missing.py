@@ -21,7 +21,7 @@ from evenhand.audit._input.expressions import as_number, is_missing, number
 from evenhand.audit._input.scan import Look
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings
-from evenhand.audit._sums.exposure import exposure_columns, exposure_details
+from evenhand.audit._sums.extra_sums import exposure_columns, exposure_details
 from evenhand.events.columns import Columns
 
 # What was done about a missing value.

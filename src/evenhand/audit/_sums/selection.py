@@ -13,7 +13,7 @@ from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings
 from evenhand.audit._sums.aggregate import fetch_by
 from evenhand.audit._sums.cells import Cells
-from evenhand.audit._sums.median import MOST_SORTED
+from evenhand.audit._sums.streamed import MOST_SORTED
 from evenhand.bias.estimate import MEAN
 from evenhand.fairness.impact import WEIGHTED, impact_table
 
