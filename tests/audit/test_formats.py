@@ -10,7 +10,7 @@ import pytest
 
 import evenhand as eh
 from audit_logs import made_log, refused, refused_with_flags
-from evenhand._columns.file_settings import Reading
+from evenhand._columns.file_formats import Reading
 from evenhand.cli import main
 from evenhand.errors import MissingExtraError
 from log_formats import OPTIONS, assert_near, numbers, write, written_log

@@ -6,8 +6,8 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
-from evenhand.audit._input.clean import cleaned
 from evenhand.audit._input.group_names import with_group_names
+from evenhand.audit._input.marks_and_words import cleaned
 from evenhand.audit._input.opening import open_log
 from evenhand.audit._settings import AuditSettings
 

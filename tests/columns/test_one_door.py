@@ -11,7 +11,7 @@ import pytest
 
 import evenhand as eh
 from awkward_tables import FEATURES, NOMINAL, READING, WORDS, awkward, write_awkward
-from evenhand._columns.file_settings import Reading
+from evenhand._columns.file_formats import Reading
 from evenhand._columns.missing_marks import Marks
 from evenhand._columns.table_files import read_table
 from evenhand.cli import main

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 from evenhand.events._journal import journal_of
-from evenhand.events._snapshots import snapshot_files
+from evenhand.events._snapshot_files import snapshot_files
 from log_scripts import OURS, Calls, bits, contexts_of, fill, killed, make, same_decisions
 from memory_ledger import MemoryLedger
 

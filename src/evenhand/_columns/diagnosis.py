@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from evenhand._columns.file_settings import Reading
+from evenhand._columns.file_formats import Reading
 from evenhand._columns.missing_marks import LIKELY, Marks, without_marks
 from evenhand._columns.table_files import read_table
 from evenhand._columns.words import NUMBER, as_written, is_bad, written

@@ -22,7 +22,7 @@ from zipfile import BadZipFile, ZipFile
 import pandas as pd
 
 from evenhand._columns.conversion import from_excel, read_json, undecodable
-from evenhand._columns.file_settings import ENDINGS, UTF8, Reading
+from evenhand._columns.file_formats import ENDINGS, UTF8, Reading, form_of
 from evenhand._columns.missing_marks import Given, Marks, with_point, without_marks
 from evenhand._columns.words import NUMBER, tell
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
@@ -152,16 +152,6 @@ def _pandas(data: Any) -> pd.DataFrame:
         f"{setting('data')} is a {type(data).__name__}; allowed is a data frame, a mapping of "
         "columns, or the path of a CSV, Parquet, JSON or Excel file"
     )
-
-
-def form_of(path: Path) -> str:
-    """ "csv", "parquet", "json" or "excel", by the name of a file; "" for any other."""
-    inside = path.with_suffix("") if path.suffix.lower() in (".gz", ".zip") else path
-    packed = inside != path
-    if path.suffix.lower() == ".zip" or inside.suffix.lower() == ".txt":
-        return "csv"
-    form = ENDINGS.get(inside.suffix.lower(), "")
-    return form if form == "csv" or not packed else ""
 
 
 def _read_excel(

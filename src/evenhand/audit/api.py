@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from evenhand._columns.encoding import CATEGORIES
-from evenhand._columns.file_settings import Reading
+from evenhand._columns.file_formats import Reading
 from evenhand._columns.missing import DEFAULT, Choice
 from evenhand._columns.missing_marks import Given
 from evenhand._columns.words import meant
@@ -20,10 +20,10 @@ from evenhand.audit._input.attributes import (
     with_attributes,
 )
 from evenhand.audit._input.checksums import checksum_of
-from evenhand.audit._input.clean import cleaned
 from evenhand.audit._input.counts import one_row_each
 from evenhand.audit._input.engines import Progress, told
 from evenhand.audit._input.group_names import with_group_names
+from evenhand.audit._input.marks_and_words import cleaned
 from evenhand.audit._input.opening import open_log
 from evenhand.audit._input.probabilities import with_group_column, with_probabilities
 from evenhand.audit._input.references import as_text

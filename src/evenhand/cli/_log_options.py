@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand.errors import InputError, setting
 
 if TYPE_CHECKING:
-    from evenhand._columns.file_settings import Reading
+    from evenhand._columns.file_formats import Reading
 
 HELP = "the CONFIG of a service, for its ledger"
 
@@ -65,7 +65,7 @@ def add_reading(group: Any, start: str = "") -> None:
 
 def reading_of(options: argparse.Namespace) -> Reading:
     """How files are read, by these flags."""
-    from evenhand._columns.file_settings import Reading
+    from evenhand._columns.file_formats import Reading
 
     return Reading(options.encoding, options.decimal, options.delimiter, options.sheet)
 

@@ -54,7 +54,7 @@ def _paper(options: argparse.Namespace) -> int:
         ]
     if not chosen:
         raise InputError(f"nothing to run: none of these is run under {options.conventions}")
-    from evenhand.experiments._beyond_paper import beside
+    from evenhand.experiments._pooled_in_paper import beside
 
     experiments = [*chosen, *beside(chosen)]
     return run(experiments, options.out or Path("paper-report"), TITLE, options)

@@ -11,7 +11,7 @@ from evenhand.cli._log_options import add_reading, reading_of
 from evenhand.errors import InputError, setting
 
 if TYPE_CHECKING:
-    from evenhand._columns.file_settings import Reading
+    from evenhand._columns.file_formats import Reading
 
 
 def add(commands: Any) -> None:

@@ -15,8 +15,9 @@ from evenhand.events.columns import ORDER, ROLES
 
 FORMAT = "evenhand log"
 # Since version 3, events have numbers and ids. Before it, a log with candidates had version 2, and
-# all others version 1. They can still be read, and are written as version 3.
-PLAIN, WITH_CANDIDATES, VERSION = 1, 2, 3
+# all others version 1. They can still be read, and are written as VERSION.
+PLAIN, WITH_CANDIDATES, NUMBERED = 1, 2, 3
+VERSION = NUMBERED
 # Reading a damaged file may raise any of these; RecursionError comes from deeply nested lists.
 DAMAGE = (
     ValueError,
@@ -107,7 +108,7 @@ class About:
             raise DamagedError(f"{damaged}: {one_line(error)}") from error
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise DataError(f"{where} is not a log of evenhand's: its format is not {FORMAT!r}")
-        if data.get("version") not in (PLAIN, WITH_CANDIDATES, VERSION):
+        if data.get("version") not in (PLAIN, WITH_CANDIDATES, NUMBERED):
             raise DamagedError(
                 f"{where}: the version of the log is {_short(data.get('version'))}; this evenhand "
                 f"reads versions {PLAIN} to {VERSION}: update evenhand to read newer logs"
@@ -131,7 +132,7 @@ class About:
             raise DamagedError(f"{damaged}: {one_line(error)}") from error
         if not known[0] or len(about.features) != _row_length(about.policy):
             raise DamagedError(f"{damaged}: features or groups")
-        if about.version < VERSION and about.candidates != (about.version == WITH_CANDIDATES):
+        if about.version < NUMBERED and about.candidates != (about.version == WITH_CANDIDATES):
             raise DamagedError(f"{damaged}: candidates")
         return about
 
@@ -146,7 +147,7 @@ def _row_length(policy: dict[str, Any]) -> int | None:
 
 def _order(data: dict[str, Any]) -> tuple[str, int, int, tuple[Any, ...]]:
     """Key, head, sum and replaced true rewards; the key of older logs comes from the policy."""
-    if data["version"] < VERSION:
+    if data["version"] < NUMBERED:
         return hashlib.sha256(json.dumps(data["policy"]).encode()).hexdigest()[:20], 0, 0, ()
     key, head, sum, replaced = data["key"], data["head"], data["sum"], data.get("replaced", [])
     if type(head) is not int or type(sum) is not int or not isinstance(key, str):

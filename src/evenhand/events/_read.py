@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from evenhand._columns import table_files
-from evenhand._columns.file_settings import Reading
+from evenhand._columns.file_formats import Reading
 from evenhand.errors import DamagedError, DataError, InputError, setting
 from evenhand.events._candidates import candidates
 from evenhand.events._formats import fingerprint, format_of
-from evenhand.events._header import DAMAGE, VERSION, About, one_line
+from evenhand.events._header import DAMAGE, NUMBERED, About, one_line
 from evenhand.events._journal import journal_of, read_journal
 from evenhand.events._old_versions import OlderRows
 from evenhand.events._rows import LogRows, are_older, has_all_columns, typed_rows
@@ -191,10 +191,10 @@ def _put_together(
     In a journal that began as version 1 or 2, lines of that version come first. Rows of version 3
     already include them.
     """
-    older = about.version < VERSION if table is None else are_older(about, table)
+    older = about.version < NUMBERED if table is None else are_older(about, table)
     before = OlderRows(about, table) if older else None
     rows = None if older else LogRows(about, table)
-    numbers = begun.version == VERSION  # whether lines with numbers have begun
+    numbers = begun.version >= NUMBERED  # whether lines with numbers have begun
     for number, line in enumerate(lines, start=2):
         try:
             if isinstance(line[0], str):
@@ -288,7 +288,7 @@ def _as_written(
     has_all_columns(about, frame)
     should = expected(about)
     # Rows of an older version under a header of version 3 are older than the header, too.
-    late = going_on or (about.version == VERSION and are_older(about, frame))
+    late = going_on or (about.version >= NUMBERED and are_older(about, frame))
     allowed = [mark for mark in (about.rows, about.before if late else None) if mark is not None]
     if should is not None and not going_on and _held(frame) != _like(should, len(frame)):
         raise not_whole(path, _held(frame), should)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evenhand._membership import cells_of
 from evenhand.errors import DamagedError
 from evenhand.events._candidates import CHANCES, CONTEXTS, candidates, from_json
-from evenhand.events._header import VERSION, About
+from evenhand.events._header import NUMBERED, About
 from evenhand.events._schema import NAMES, checked
 from evenhand.events.columns import ORDER
 from evenhand.events.event import (
@@ -149,7 +149,7 @@ def are_older(about: About, frame: pd.DataFrame) -> bool:
     A crash can leave a CSV log like this, because its header is replaced before its rows.
     """
     known = set(ORDER) - set(about.features)
-    return about.version < VERSION or not known & set(frame.columns)
+    return about.version < NUMBERED or not known & set(frame.columns)
 
 
 def has_all_columns(about: About, frame: pd.DataFrame) -> None:

@@ -69,6 +69,12 @@ class Columns:
     count: str | None = None
     cluster: str | None = None
 
+    @property
+    def used(self) -> list[str]:
+        """The columns that have a role, and then the features."""
+        roles = [name for role, name in vars(self).items() if role != "features" and name]
+        return list(dict.fromkeys([*roles, *self.features]))
+
 
 def find_columns(
     names: Sequence[str],

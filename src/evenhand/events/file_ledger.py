@@ -17,7 +17,7 @@ from evenhand.events._header import About
 from evenhand.events._journal import Journal, Mark, sum_after
 from evenhand.events._read import Whole, read_whole
 from evenhand.events._rows import with_unlearned
-from evenhand.events._snapshots import Kept, read_snapshots, write_snapshot
+from evenhand.events._snapshot_files import Kept, read_snapshots, write_snapshot
 from evenhand.events._tables import log_path, stop_if_unwritable, write_table
 from evenhand.events.event import Event, to_line
 from evenhand.events.ledger import Snapshot

@@ -10,7 +10,7 @@ import pandas as pd
 
 from evenhand import charts
 from evenhand._atomic_files import write_whole
-from evenhand.experiments._beyond_paper import shown
+from evenhand.experiments._pooled_in_paper import shown
 from evenhand.experiments.model import Experiment
 from evenhand.metrics import summarise
 from evenhand.simulation.results import METRICS

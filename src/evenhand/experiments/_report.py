@@ -13,7 +13,6 @@ from evenhand._atomic_files import write_whole
 from evenhand._html import drawn, render
 from evenhand._html.tables import Cell, Table, of_rows
 from evenhand._prose import in_digits
-from evenhand.experiments._beyond_paper import OWN_CLAIMS, known_share, shown
 from evenhand.experiments._claims import (
     CLAIMS,
     HOLDS,
@@ -31,6 +30,7 @@ from evenhand.experiments._introduction import (
     table_in_words,
     world_in_words,
 )
+from evenhand.experiments._pooled_in_paper import OWN_CLAIMS, known_share, shown
 from evenhand.experiments.model import HORIZON, Experiment
 from evenhand.metrics import prices, summarise
 from evenhand.worlds import TableWorld

@@ -11,7 +11,7 @@ from warnings import catch_warnings
 import pandas as pd
 
 from evenhand._columns.diagnosis import read_with_likely_marks
-from evenhand._columns.file_settings import Reading
+from evenhand._columns.file_formats import Reading
 from evenhand._columns.identifiers import identifiers
 
 LONGEST = 40  # characters of a name or a value in a comment

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import woven
-from evenhand.leastsquares._prior import Prior, checked_prior, write_prior
+from evenhand.leastsquares._prior import Prior, checked_prior, write_prior, write_ridge
 from evenhand.leastsquares._vectors import LANES, place
 
 RIDGE, INFINITE, PSEUDO_INVERSE, PRIOR = range(4)
@@ -129,9 +129,7 @@ def regressions(
     if number % per_block:  # lanes without a regression count as full rank, not as singular
         rows[-1, tail + RANK, number % per_block :] = d
     if singular == "ridge":
-        k = np.arange(d)
-        rows[:, k * width - k * (k - 1) // 2] = np.sqrt(ridge)
-        rows[:, tail - width : tail - width + d] = 1.0 / np.sqrt(ridge)
+        write_ridge(rows, ridge, d, width, tail)
     if prior is not None:
         write_prior(rows, checked_prior(prior, d), width, tail)
     if singular in NEVER_SINGULAR:

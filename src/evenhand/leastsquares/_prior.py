@@ -1,4 +1,4 @@
-"""A prior of coefficients, with a mean and a precision matrix."""
+"""What regressions start from: a prior with mean and precision matrix, or a ridge towards 0."""
 
 from __future__ import annotations
 
@@ -71,3 +71,12 @@ def write_prior(rows: NDArray[np.float64], prior: Prior, width: int, tail: int) 
         rows[:, start + k : start + d] = root[k, k:, None]
     rows[:, tail - 2 * width : tail - 2 * width + d] = (root @ prior.mean)[:, None]
     rows[:, tail - width : tail - width + d] = (1.0 / np.diag(root))[:, None]
+
+
+def write_ridge(
+    rows: NDArray[np.float64], ridge: float, n_features: int, width: int, tail: int
+) -> None:
+    """Set R'R = ridge I and R'z = 0: a prior with mean 0."""
+    k, d = np.arange(n_features), n_features
+    rows[:, k * width - k * (k - 1) // 2] = np.sqrt(ridge)
+    rows[:, tail - width : tail - width + d] = 1.0 / np.sqrt(ridge)

@@ -12,11 +12,11 @@ import pandas as pd
 from evenhand import _checks
 from evenhand._columns.buckets import group_labels
 from evenhand._columns.encoding import CATEGORIES
-from evenhand._columns.file_settings import Reading
+from evenhand._columns.file_formats import Reading, form_of
 from evenhand._columns.missing import DEFAULT, Choice
 from evenhand._columns.missing_marks import Given, Marks
 from evenhand._columns.rewards import numbers_for, observed_rewards
-from evenhand._columns.table_files import form_of, read_table
+from evenhand._columns.table_files import read_table
 from evenhand._columns.words import shown, word
 from evenhand.errors import DataError, InputError, blank, entries_of, setting
 from evenhand.events._candidates import CONTEXTS

@@ -72,7 +72,8 @@ class State(NamedTuple):
 class Members(NamedTuple):
     """The group of every candidate of a round, and lists of arms for rules to iterate over.
 
-    It belongs to the round, not to the rule: nothing about it is fixed when a policy is made.
+    It belongs to the round, not to the rule. A policy whose groups do not come with the round has
+    the same for every round.
     """
 
     group_of: NDArray[np.int64]

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._columns.file_settings import Reading
+from evenhand._columns.file_formats import Reading
 from evenhand.errors import DamagedError, DataError, InputError, blank, entries_of, setting
 from evenhand.events._formats import format_of
 from evenhand.events._header import DAMAGE, About, one_line

@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from evenhand.service._ledger.sqlite_and_postgres import Connection
 
-DECIDE, REWARD, REVIEW, READ, ADMIN = "decide", "reward", "review", "read", "admin"
-ROLES = (DECIDE, REWARD, REVIEW, READ, ADMIN)
+Role = Literal["decide", "reward", "review", "read", "admin"]
+ROLES: tuple[str, ...] = get_args(Role)
+DECIDE, REWARD, REVIEW, READ, ADMIN = ROLES
 SESSION = 12 * 3600  # seconds
 TOKEN = 24 * 3600
 

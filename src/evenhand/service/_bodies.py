@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from evenhand._checks import LARGEST
 from evenhand.groups import Groups
+from evenhand.service._auth import Role
 from evenhand.service._features import Encoder
 
 ID = r"^[A-Za-z0-9._~:@-]{1,200}$"
@@ -18,7 +19,6 @@ Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\
 Words = Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"^[^\x00]+$")]
 Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 By = Literal["estimate", "width", "exploration", "otherwise"]  # what made a choice
-Role = Literal["decide", "reward", "review", "read", "admin"]
 
 
 class RewardIn(Struct, forbid_unknown_fields=True):

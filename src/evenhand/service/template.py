@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from evenhand._columns.diagnosis import read_with_likely_marks
-from evenhand._columns.file_settings import Reading
+from evenhand._columns.file_formats import Reading
 from evenhand._columns.words import written
 from evenhand.errors import InputError, setting
 from evenhand.service._arms import WITH_CANDIDATES

@@ -22,7 +22,7 @@ from evenhand._columns.encoding import (
     matrix,
     told_of_constants,
 )
-from evenhand._columns.file_settings import Reading
+from evenhand._columns.file_formats import Reading
 from evenhand._columns.identifiers import identifiers
 from evenhand._columns.missing import DEFAULT, Choice, Missing
 from evenhand._columns.missing_marks import Given, Marks

@@ -1,6 +1,6 @@
 """The files of a log as a table of DuckDB or Spark: Parquet, CSV, JSON and Excel.
 
-A new format is an ending in `evenhand._columns.file_settings` and a case in `open_files`; for
+A new format is an ending in `evenhand._columns.file_formats` and a case in `open_files`; for
 worlds and off-policy values, which read files into pandas, one in `evenhand._columns.table_files`.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand._columns.conversion import AS_WRITTEN, AS_WRITTEN_SPARK, from_excel, in_utf8
-from evenhand._columns.file_settings import Reading
+from evenhand._columns.file_formats import Reading
 from evenhand._columns.missing_marks import Marks
 from evenhand._columns.words import as_written
 from evenhand.audit._input.engines import VIEW, for_spark, open_duckdb, open_spark, spark_csv

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evenhand._columns.conversion import DAMAGED
-from evenhand._columns.file_settings import ENDINGS, Reading
+from evenhand._columns.file_formats import ENDINGS, Reading
 from evenhand.errors import DataError, InputError, setting
 
 KINDS = "Parquet, CSV, JSON or Excel"

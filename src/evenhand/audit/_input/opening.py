@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from evenhand import _checks
-from evenhand._columns.file_settings import Reading
+from evenhand._columns.file_formats import Reading
 from evenhand._columns.missing_marks import Marks
 from evenhand._columns.words import written
 from evenhand.audit._input.addresses import hidden, passwords_in, without_password

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand._html.tables import of_frame
 from evenhand._prose import quoted
 from evenhand.audit._input.probabilities import ProbableGroups
+from evenhand.audit._report.missing_sentences import missing_sentences
 from evenhand.bias._contrasts import few as few_of
 from evenhand.bias._sentences import totals
 from evenhand.bias.report import BiasReport
@@ -66,8 +67,6 @@ class ByProbability:
 
 def summary(audit: Audit) -> list[str]:
     """What was summed up, what was found, and what it rests on."""
-    from evenhand.audit._report.summary import missing_sentences
-
     result, facts, bias = audit.by_probability, audit.facts, audit.bias
     assert result is not None
     sizes = ", ".join(f"{quoted(name)} {n:,.0f}" for name, n in result.expected.items())

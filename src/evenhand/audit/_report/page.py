@@ -19,7 +19,7 @@ from evenhand.audit._inference.decomposition import (
 )
 from evenhand.audit._report.blend import blend_view
 from evenhand.audit._report.by_probability import view
-from evenhand.audit._report.gap_sentences import compared_with, reverses
+from evenhand.audit._report.decomposition_sentences import compared_with, reverses
 from evenhand.audit._report.impact import impact_view
 from evenhand.audit._report.intersection_sentences import intersections_view
 from evenhand.audit._report.link_tests import link_sentence, logistic_part

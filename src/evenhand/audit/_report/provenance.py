@@ -10,7 +10,7 @@ from os import PathLike
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from evenhand._columns.file_settings import Reading
+from evenhand._columns.file_formats import Reading
 from evenhand.audit._input.addresses import without_password
 from evenhand.audit._input.checksums import Checksum
 from evenhand.audit._input.sources import Source

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from evenhand._columns.missing import listed
 from evenhand._columns.words import bad_outcome, category, gap, shown
 from evenhand._prose import quoted
 from evenhand.audit._input.roles import guessed_roles
 from evenhand.audit._report.blend import blend_sentences
 from evenhand.audit._report.cautions import cautions
-from evenhand.audit._report.gap_sentences import explained, told_why
+from evenhand.audit._report.decomposition_sentences import explained, told_why
+from evenhand.audit._report.drift_sentences import drift_sentences
 from evenhand.audit._report.impact import impact_sentences
 from evenhand.audit._report.intersection_sentences import cell_sentences
+from evenhand.audit._report.missing_sentences import missing_sentences
 from evenhand.audit._report.result import WHOLE_LOG
-from evenhand.audit._sums.missing import FILLED, NOT_FILLABLE
 from evenhand.bias._contrasts import few as few_of
 from evenhand.bias._sentences import comparisons, totals, unidentified
 from evenhand.bias.report import BiasReport
@@ -46,7 +44,7 @@ def summary(audit: Audit) -> list[str]:
         *_compared(audit),
         *_against_truth(audit),
         *impact_sentences(audit),
-        *_drift(audit),
+        *drift_sentences(audit),
         *([] if _many_lost(audit) else missing_sentences(audit)),
         *cautions(audit),
     ]
@@ -205,98 +203,6 @@ def _of_outcomes(audit: Audit) -> list[str]:
         report.assumption,
         *blend_sentences(audit),
     ]
-
-
-def _drift(audit: Audit) -> list[str]:
-    table, tests = audit.drift, audit.changes
-    if table is None or tests is None:
-        return []
-    windows = table["window"].max()
-    timeless = audit.facts.used - int(table["n"].sum())
-    rows = "1 row has" if timeless == 1 else f"{timeless:,} rows have"
-    without = [f"{rows} no {audit.facts.columns.timestamp}, and no time window."]
-    without = without if timeless else []
-    if tests.empty:
-        why = (
-            "no change of the gap can be tested: it is known in too few of them"
-            if "estimate" in table
-            else "only counts and mean outcomes were compared, for there are too many arms"
-        )
-        return [f"For the {windows} time windows {why}.", *without]
-    if audit.bias.reference is None and len(audit.bias.groups) == 2:
-        tests = tests.iloc[:1]  # the other group is its mirror image
-    sentences, alike = [], audit.bias._terms.alike
-    for _, row in tests[tests["changes"]].iterrows():
-        part = table[(table["group"] == row["group"]) & table["estimate"].notna()]
-        low, high = part.loc[part["estimate"].idxmin()], part.loc[part["estimate"].idxmax()]
-        sentences.append(
-            f"The gap of group {quoted(row['group'])} {alike} changes over time (p "
-            f"{_p(row['p_value'])}): it is lowest, {low['estimate']:.3g}, in the window from "
-            f"{low['from']}, and highest, {high['estimate']:.3g}, in the one from {high['from']}."
-        )
-    calm = [str(name) for name in tests[~tests["changes"]]["group"] if name != audit.bias.reference]
-    if calm:
-        sentences.append(
-            f"No change of the gap over {windows} time windows can be told from chance for group "
-            f"{', '.join(calm)}."
-        )
-    if audit.facts.windows is not None and audit.facts.windows[0] != audit.bias.weighting:
-        sentences.append(
-            "Not every arm has enough rows in every window, so within a window arms count by how "
-            "often they were chosen: a change of the gap there may be one of the choice of arms."
-        )
-    common = audit.facts.common
-    if audit.bias.reference is None and 2 <= len(common) < len(audit.bias.groups):
-        sentences.append(
-            f"Within windows groups are compared with the mean of {', '.join(common)}, which are "
-            "known in all of them."
-        )
-    return [*sentences, *without]
-
-
-def _p(value: float) -> str:
-    return f"= {value:.2g}" if value >= 1e-6 else "< 0.000001"
-
-
-def missing_sentences(audit: Audit) -> list[str]:
-    """What is missing, and what was done about it."""
-    facts, table, sentences = audit.facts, audit.missing, []
-    if table.empty:
-        return []
-    left_out = facts.rows - facts.used
-    if left_out:
-        dropped = table[table["done"] != FILLED].groupby("column")["missing"].sum()
-        why = ", for what they lack cannot be filled in" if _stuck(table) else ""
-        sentences.append(
-            f"{left_out:,} of {facts.rows:,} rows {'is' if left_out == 1 else 'are'} left out{why} "
-            "(missing: "
-            f"{listed({str(k): int(v) for k, v in dropped.items() if v})}){_uneven(audit)}."
-        )
-    if facts.filled:
-        filled = table[table["done"] == FILLED].groupby("column")["missing"].sum()
-        sentences.append(
-            f"{facts.filled:,} row{' has' if facts.filled == 1 else 's have'} values filled in "
-            "(missing: "
-            f"{listed({str(k): int(v) for k, v in filled.items()})})."
-        )
-    return sentences
-
-
-def _stuck(table: pd.DataFrame) -> bool:
-    return bool((table["done"] == NOT_FILLABLE).any())
-
-
-def _uneven(audit: Audit) -> str:
-    """The part of each group that is left out, where that differs much."""
-    table = audit.groups
-    part = 1.0 - pd.Series(audit.bias.observations) / table["n"]
-    if part.max() - part.min() < 0.05:
-        return ""
-    low, high = (table["group"].iloc[int(at)] for at in (part.argmin(), part.argmax()))
-    return (
-        f": {100 * part.max():.0f} % of group {high} and {100 * part.min():.0f} % of group {low}, "
-        "so the remaining rows may not represent the whole log"
-    )
 
 
 def _given_away(audit: Audit) -> list[str]:

@@ -11,8 +11,8 @@ from evenhand._compile import compiled
 from evenhand.bias._evidence import Evidence
 from evenhand.policies.pooled_group_fair._layout import PooledRule
 from evenhand.policies.pooled_group_fair._posterior import in_units
+from evenhand.policies.pooled_group_fair._true_learning import truth_in_units, units_of_truth
 from evenhand.policies.pooled_group_fair._true_posterior import blend
-from evenhand.policies.pooled_group_fair._true_rewards import truth_in_units, units_of_truth
 from evenhand.policies.pooled_group_fair.beliefs import Beliefs
 
 Array = NDArray[np.float64]

@@ -7,7 +7,7 @@ ones. LIMIT depends on the latest round that has a reward, and grows by half eac
 decision up to LIMIT, or one whose round is not known, changes the variances: then everything is
 worked out again, O(n d^3), once for all rewards of a call. So does a true reward. What true rewards
 teach is a function of the settled feedback and of all true rewards, and is applied to the current
-means (`_true_rewards`).
+means (`_true_learning`).
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ from evenhand.policies.pooled_group_fair._posterior import (
     units_of,
     work_out,
 )
+from evenhand.policies.pooled_group_fair._true_learning import take_in
 from evenhand.policies.pooled_group_fair._true_posterior import corrected
-from evenhand.policies.pooled_group_fair._true_rewards import take_in
 
 
 @kernel(learn, PooledRule)

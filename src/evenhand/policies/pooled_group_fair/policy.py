@@ -40,7 +40,7 @@ from evenhand.policies.pooled_group_fair._settings import (
     units_of,
     weights_of,
 )
-from evenhand.policies.pooled_group_fair._true_rewards import merge_truth
+from evenhand.policies.pooled_group_fair._true_learning import merge_truth
 from evenhand.policies.pooled_group_fair.beliefs import Beliefs
 from evenhand.policies.pooled_group_fair.general import _choosing as _choosing
 from evenhand.policies.pooled_group_fair.general._design import design_of, reference_of

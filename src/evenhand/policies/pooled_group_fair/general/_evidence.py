@@ -11,8 +11,11 @@ from evenhand.policies.pooled_group_fair._flat_posterior import Flat
 from evenhand.policies.pooled_group_fair.general._layout import GeneralState
 from evenhand.policies.pooled_group_fair.general._posterior import add_in_units, blank_data
 from evenhand.policies.pooled_group_fair.general._rule import GeneralRule
+from evenhand.policies.pooled_group_fair.general._true_learning import (
+    truth_in_units,
+    units_of_truth,
+)
 from evenhand.policies.pooled_group_fair.general._true_posterior import blend
-from evenhand.policies.pooled_group_fair.general._true_rewards import truth_in_units, units_of_truth
 from evenhand.policies.pooled_group_fair.general.beliefs import GeneralBeliefs
 
 Array = NDArray[np.float64]

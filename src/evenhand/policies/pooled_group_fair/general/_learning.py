@@ -28,7 +28,7 @@ from evenhand.policies.pooled_group_fair._layout import (
     TRUE_NUMBER,
 )
 from evenhand.policies.pooled_group_fair._learning import next_limit
-from evenhand.policies.pooled_group_fair._true_rewards import merge_truth
+from evenhand.policies.pooled_group_fair._true_learning import merge_truth
 from evenhand.policies.pooled_group_fair.general._layout import GeneralState, add_reward
 from evenhand.policies.pooled_group_fair.general._posterior import (
     add_in_units,
@@ -38,7 +38,7 @@ from evenhand.policies.pooled_group_fair.general._posterior import (
     work_out,
 )
 from evenhand.policies.pooled_group_fair.general._rule import GeneralRule, fill_weights
-from evenhand.policies.pooled_group_fair.general._true_rewards import show, take_in
+from evenhand.policies.pooled_group_fair.general._true_learning import show, take_in
 from evenhand.policies.pooled_group_fair.general._variances import estimate_variances
 
 FAR = 1e50  # of the usual size of a feature or reward

@@ -1,6 +1,7 @@
-"""Snapshots of a log in files: the newest one, and the one before it.
+"""Files of snapshots beside a log: the newest one, and the one before it.
 
-A snapshot that is damaged, or belongs to other events, is ignored.
+A snapshot that is damaged, or belongs to other events, is ignored. `recording/logged.py` decides
+when one is written.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
-"""How files are read, where the file itself does not say: encoding, separators, sheet.
+"""The formats of tables by the endings of files, and what files do not say of themselves: encoding,
+separators, sheet.
 
-Audits, worlds from tables and off-policy values read the same kinds of files, with these settings.
+Audits, worlds from tables and off-policy values read the same formats, with the same settings.
 """
 
 from __future__ import annotations
 
 import codecs
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from evenhand import _checks
@@ -69,7 +71,7 @@ class Reading:
             label: of the log.
 
         Example:
-            >>> from evenhand._columns.file_settings import Reading
+            >>> from evenhand._columns.file_formats import Reading
             >>> Reading(encoding="latin-1").check("csv", "log.csv")
             >>> Reading(sheet="May").check("csv", "log.csv")
             Traceback (most recent call last):
@@ -101,3 +103,13 @@ def _known(encoding: str) -> str:
             value=encoding,
         ) from None
     return UTF8 if name == "utf-8-sig" else name
+
+
+def form_of(path: Path) -> str:
+    """ "csv", "parquet", "json" or "excel", by the name of a file; "" for any other."""
+    inside = path.with_suffix("") if path.suffix.lower() in (".gz", ".zip") else path
+    packed = inside != path
+    if path.suffix.lower() == ".zip" or inside.suffix.lower() == ".txt":
+        return "csv"
+    form = ENDINGS.get(inside.suffix.lower(), "")
+    return form if form == "csv" or not packed else ""

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.experiments._beyond_paper import (
+from evenhand.experiments._claims import FAILS, HOLDS, PARTLY, MeansByPoint
+from evenhand.experiments._pooled_in_paper import (
     FEWER,
     OWN_CLAIMS,
     PROPORTIONAL,
@@ -14,7 +15,6 @@ from evenhand.experiments._beyond_paper import (
     known_share,
     shown,
 )
-from evenhand.experiments._claims import FAILS, HOLDS, PARTLY, MeansByPoint
 from evenhand.experiments.bundled import paper_experiments
 
 

@@ -1,5 +1,4 @@
-"""A log as it is meant: marks become missing values, a reward in words becomes a number, and a
-column without a name is ignored.
+"""A log as it is meant: marks become missing values, and a reward in words becomes a number.
 
 It is the same table with other expressions for some columns, so the engine does the work in the
 queries that run anyway. Without marks and words the log is left as it is.
@@ -7,26 +6,19 @@ queries that run anyway. Without marks and words the log is left as it is.
 
 from __future__ import annotations
 
-import csv
-import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
-from evenhand._columns.conversion import DAMAGED
 from evenhand._columns.missing_marks import GROUPED, LIKELY, tell_of_idle
 from evenhand._columns.rewards import not_named
 from evenhand._columns.words import NUMBER, as_written
+from evenhand.audit._input.column_names import tell_of_names, with_names
 from evenhand.audit._input.diagnosis import values_of
 from evenhand.audit._input.expressions import equals, is_missing, number, without
-from evenhand.audit._input.roles import columns_of, idle_names
+from evenhand.audit._input.roles import columns_of
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings
-from evenhand.errors import DataError, InputWarning, setting
 from evenhand.events.columns import Columns
 
 NUMERIC = ("reward", "true_reward", "propensity", "weight")
@@ -34,15 +26,13 @@ OTHER_ROLES = (
     "group", "arm", "true_reward", "propensity", "timestamp", "override", "explored", "position",
     "cluster",
 )  # fmt: skip
-# Names that pandas makes up, for a header without one and for an index; blanks are no name.
-MADE_UP = r"\s*|Unnamed: \d+|__index_level_\d+__"
 FIRST = 100_000  # rows in which a mark is looked for before all are
 
 
 def cleaned(source: Source, settings: AuditSettings) -> Source:
     """The log with nulls in place of marks, and numbers in place of a reward in words."""
-    source = _named(source)
-    _tell_names(source, settings)
+    source = with_names(source)
+    tell_of_names(source, settings)
     source = _as_written(source, settings)
     source = _without_nan(source, settings)
     if not settings.marks and settings.reward_values is None:
@@ -87,88 +77,11 @@ def _without_nan(source: Source, settings: AuditSettings) -> Source:
     return replace(source, table=table.mutate(_as_columns(null))) if null else source
 
 
-def _named(source: Source) -> Source:
-    """The source, knowing which columns have no name, or one that another column has."""
-    names = source.table.columns
-    if source.files:
-        _check_apart(source, names)
-    header = _header(source, names) if source.files else names
-    pairs = list(zip(names, header, strict=True))
-    return replace(
-        source,
-        unnamed=tuple(name for name, read in pairs if re.fullmatch(MADE_UP, read)),
-        repeated={name: read for name, read in pairs if name != read and read.strip()},
-    )
-
-
-def _check_apart(source: Source, names: Sequence[str]) -> None:
-    """An error if the whole first line of a CSV file was taken for one column."""
-    header, path = names[0], source.files[0]
-    called = source.called.get(path, path)
-    between = [mark for mark in ",;\t|" if mark in header]
-    if len(names) > 1 or not between:
-        return
-    said = f"{setting('log')} is {called!r}, whose columns cannot be told apart"
-    said += f": the first line is {header!r}"
-    if Path(path).suffix.lower() in (".csv", ".tsv"):
-        with Path(path).open(encoding="utf-8", errors="replace", newline="") as lines:
-            rows = csv.reader(lines, delimiter=max(between, key=header.count))
-            count = len(next(rows))
-            other = next((row for row in rows if len(row) not in (0, count)), None)
-            if other is not None:
-                said += f" with {count} values, and line {rows.line_num} has {len(other)}"
-    raise DataError(f"{said}; allowed are lines with equally many values")
-
-
-def _header(source: Source, names: Sequence[str]) -> Sequence[str]:
-    """The names of columns as a CSV file has them: engines silently complete and number them."""
-    path = source.files[0]
-    engine_separator = source.reading.get("delim", source.reading.get("sep", ","))
-    for separator in dict.fromkeys((engine_separator, ",", ";", "\t", "|")):
-        try:
-            first = pd.read_csv(
-                path, sep=separator, header=None, nrows=1, dtype=str, keep_default_na=False
-            )
-        except (ValueError, ImportError, *DAMAGED):  # whatever it is, the engine has read it
-            continue
-        header = [str(cell) for cell in first.to_numpy(dtype=object).ravel()]
-        # Some engines number every one of the columns that share a name.
-        folded = [cell.casefold() for cell in header]
-        odd = [cell for cell in header if cell.strip() and folded.count(cell.casefold()) == 1]
-        if len(header) == len(names) and set(odd) <= set(names):
-            return header
-    return names
-
-
-def _tell_names(source: Source, settings: AuditSettings) -> None:
-    if settings.features is None:  # otherwise nobody expects other columns
-        for name in idle_names(source, settings):
-            warning = InputWarning(
-                f"{source.label}: column {source.table.columns.index(name) + 1} has no name and is "
-                "left out, because such a column usually numbers the rows; give it a name to use it"
-            )
-            warnings.warn(warning, stacklevel=4)
-    used = _used(columns_of(source, settings))
-    for name, read in source.repeated.items():
-        if name in used:
-            warning = InputWarning(
-                f"{source.label}: column {read!r} occurs more than once, and column "
-                f"{source.table.columns.index(name) + 1} is called {name!r} here; leave it out "
-                f"with {setting('leave_out', [name])} if it holds the same"
-            )
-            warnings.warn(warning, stacklevel=4)
-
-
-def _used(columns: Columns) -> list[str]:
-    roles = [name for role, name in vars(columns).items() if role != "features" and name]
-    return list(dict.fromkeys([*roles, *columns.features]))
-
-
 def _check_marks(source: Source, columns: Columns, settings: AuditSettings) -> None:
     """Raise for marks of columns that are not there, and warn of marks that occur nowhere."""
     settings.marks.check_columns(source.table.columns)
     settings.marks.check_rewards(columns.reward, settings.reward_values)
-    for mark, names in _idle_marks(source, _used(columns), settings):
+    for mark, names in _idle_marks(source, columns.used, settings):
         tell_of_idle(mark, "any column" if len(names) > 1 else f"column {names[0]!r}")
 
 
@@ -218,9 +131,7 @@ def _is_there(rows: Any, mark: str, names: Sequence[str], text: bool) -> Any | N
 
 def _without_marks(source: Source, columns: Columns, settings: AuditSettings) -> Source:
     table = source.table
-    changed = {
-        name: without(table[name], settings.marks.of_column(name)) for name in _used(columns)
-    }
+    changed = {name: without(table[name], settings.marks.of_column(name)) for name in columns.used}
     asked = _may_be_numbers(source, columns, settings)
     for name in _numbers(source, asked, changed, settings):
         values = _with_point(source, changed[name]).cast("float64")

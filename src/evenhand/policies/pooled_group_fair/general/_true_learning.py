@@ -10,7 +10,7 @@ from evenhand.leastsquares._vectors import place
 from evenhand.policies._kernels import kernel, learn_true
 from evenhand.policies._state import round_learned
 from evenhand.policies.pooled_group_fair._layout import IN_USE, OFFSET, SCALE
-from evenhand.policies.pooled_group_fair._true_rewards import (
+from evenhand.policies.pooled_group_fair._true_learning import (
     add_to_line,
     add_to_row,
     count,
