@@ -15,6 +15,9 @@ from evenhand.errors import DataError, InputError, setting
 LARGEST = 1e100  # larger numbers would make sums of squares overflow
 LARGEST_WHOLE = 2**53  # beyond it, floats do not hold every whole number
 LARGEST_SEED = 2**128 - 1  # as long as the seeds that NumPy draws
+# Taking a malformed value apart may raise any of these. They are caught there and nowhere else:
+# what raises them later is a mistake in code, and must be seen as one.
+MALFORMED = (ValueError, TypeError, LookupError, OverflowError, AttributeError)
 
 
 def whole(name: str, value: Any, least: int = 1, most: int = LARGEST_WHOLE) -> int:

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,10 +11,13 @@ import pyarrow.parquet
 import pytest
 
 import evenhand as eh
+from evenhand.errors import InputError
 from evenhand.events._journal import journal_of
+from evenhand.events._rows import LogRows
 from evenhand.events._tables import beside
-from log_scripts import closed, fill, killed, make, older, refused, signed
+from log_scripts import closed, event_of, fill, killed, make, older, refused, signed
 
+DATA = Path(__file__).parent / "data"
 SUFFIXES = pytest.mark.parametrize("suffix", ["parquet", "csv"])
 
 # Tables that are not what was written -----------------------------------------------------------
@@ -197,3 +201,89 @@ def test_rewards_that_are_not_numbers(value):
     with pytest.raises(ValueError, match="reward in row 0 is") as error:
         eh.replay(frame, eh.TopInterval(["F"], n_features=1))
     assert "\n" not in str(error.value)
+
+
+STRANGE = [None, True, False, -1, 0, 1, 2, 7, 2**53, 2**63, 10**400, 0.5, -0.0, 1e308, float("nan")]
+STRANGE += [float("inf"), "", "x", "d", "r", "AAAA", [], [1.0], [[1.0]], {}, {"a": 1}]
+
+
+def places_in(value):
+    """All places in a nested list, as lists of positions."""
+    if not isinstance(value, list):
+        return [[]]
+    return [[], *([at, *rest] for at, part in enumerate(value) for rest in places_in(part))]
+
+
+def with_change(value, place, new):
+    if not place:
+        return new
+    at, *rest = place
+    return [with_change(part, rest, new) if n == at else part for n, part in enumerate(value)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("log", ["version 3", "version 3, candidates", "version 1", "version 2"])
+def test_a_value_that_another_program_changed_is_reported_or_does_no_harm(log, tmp_path):
+    """Also where the checksums were made anew. Any other kind of error would be a bug of ours."""
+    path = tmp_path / "log.csv"
+    if log.startswith("version 3"):
+        logged = eh.log_to(path, make(), candidates="candidates" in log)
+        fill(logged)
+        killed(logged)
+        first, *lines = journal_of(path).read_bytes().splitlines()
+        events = [event_of(line) for line in lines]
+    else:
+        name = f"v{log[-1]}-journal.csv.journal"
+        first, *lines = (DATA / name).read_bytes().splitlines()
+        events = [event_of(line) for line in lines]
+    generator, refusals = random.Random(4), 0
+    for _ in range(600):
+        number = generator.randrange(len(events))
+        changed = list(events)
+        place = generator.choice(places_in(events[number]))
+        changed[number] = with_change(events[number], place, generator.choice(STRANGE))
+        text = [json.dumps(event).encode() for event in changed]
+        journal_of(path).write_bytes(signed([first, *text]))
+        try:
+            eh.replay(path)
+        except InputError as error:
+            refusals += 1
+            assert str(path) in str(error) and "\n" not in str(error), error
+    assert 100 < refusals < 600
+
+
+@pytest.mark.parametrize("error", [KeyError("reward"), ValueError("ours"), TypeError("ours")])
+def test_a_mistake_in_our_own_code_is_not_told_as_damage(error, tmp_path, monkeypatch):
+    path = tmp_path / "log.csv"
+    killed(eh.log_to(path, make(), sync=0))
+    policy = eh.log_to(path, make())
+    fill(policy)
+    killed(policy)
+
+    def broken(*_):
+        raise error
+
+    monkeypatch.setattr(LogRows, "_learn", broken)
+    with pytest.raises(type(error)) as caught:
+        eh.read_log(path)
+    assert caught.value is error
+
+
+def test_a_mistake_in_the_policy_is_not_told_as_damage(tmp_path):
+    class Forgetful(eh.Policy):
+        broken = False
+
+        def score(self, contexts):
+            return contexts[:, 0]
+
+        def learn(self, arm, context, reward):
+            if Forgetful.broken:
+                raise ValueError("a mistake of its author")
+
+    path = tmp_path / "log.csv"
+    with eh.log_to(path, Forgetful(["F", "M"], n_features=1, seed=1)) as logged:
+        logged.update(logged.select(np.ones((2, 1))), 1.0)
+    Forgetful.broken = True
+    with pytest.raises(ValueError, match=r"^a mistake of its author$") as caught:
+        eh.replay(path)
+    assert not isinstance(caught.value, InputError)

@@ -560,7 +560,7 @@ def test_simulated_rewards_are_the_worlds():
         ("world is 3", {"world": 3}),
         ("horizon is 0", {"horizon": 0}),
         ("replication is -1", {"replication": -1}),
-        ("policy: .*'care'", {"care": 3}),
+        ("policy TopInterval: .*'care'", {"care": 3}),
         ("3 different names", {"features": ["a"]}),
     ],
 )

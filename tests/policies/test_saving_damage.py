@@ -89,7 +89,7 @@ def put(saved, *keys, value):
         (("settings", "horizon"), 10**400, "horizon is a whole number of about"),
         (("settings", "delta"), 10**400, "delta is a whole number of about"),
         (("settings", "noise"), "1", "noise is '1'"),
-        (("settings", "exploration"), [10**400], "int too large"),
+        (("settings", "exploration"), [10**400], "exploration is a whole number of about"),
         (("settings", "groups"), ["F", "M"], "damaged"),
         (("settings", "groups", "labels"), ["F", 1, 2], "labels that are not text"),
         (("settings", "groups", "sensitive"), ["F"], "labels that are not text"),

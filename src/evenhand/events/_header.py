@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
+from evenhand._checks import MALFORMED
 from evenhand.errors import DamagedError, DataError, EvenhandError, InputError
 from evenhand.events.columns import ORDER, ROLES
 
@@ -18,16 +19,6 @@ FORMAT = "evenhand log"
 # all others version 1. They can still be read, and are written as VERSION.
 PLAIN, WITH_CANDIDATES, NUMBERED = 1, 2, 3
 VERSION = NUMBERED
-# Reading a damaged file may raise any of these; RecursionError comes from deeply nested lists.
-DAMAGE = (
-    ValueError,
-    TypeError,
-    LookupError,
-    ArithmeticError,
-    AttributeError,
-    RecursionError,
-    MemoryError,
-)
 _CHECK = re.compile(rb', "check": "([0-9a-f]{8})"}$')
 
 
@@ -127,14 +118,20 @@ class About:
                 *_order(data),
                 data.get("truth") is True,
             )
-            known = [*map(str, about.labels)], about.first_round
-        except DAMAGE as error:
+            about.first_round  # noqa: B018 - a whole number
+            whole = len(about.features) == _row_length(about.policy) and _is_names(about.labels)
+        except MALFORMED as error:
             raise DamagedError(f"{damaged}: {one_line(error)}") from error
-        if not known[0] or len(about.features) != _row_length(about.policy):
+        if not whole:
             raise DamagedError(f"{damaged}: features or groups")
         if about.version < NUMBERED and about.candidates != (about.version == WITH_CANDIDATES):
             raise DamagedError(f"{damaged}: candidates")
         return about
+
+
+def _is_names(labels: Any) -> bool:
+    """Whether these are names, at least one."""
+    return isinstance(labels, list) and bool(labels) and all(isinstance(x, str) for x in labels)
 
 
 def _row_length(policy: dict[str, Any]) -> int | None:

@@ -23,9 +23,10 @@ from typing import Any
 
 import pandas as pd
 
+from evenhand._checks import MALFORMED
 from evenhand.errors import DamagedError
 from evenhand.events._candidates import from_base64
-from evenhand.events._header import About
+from evenhand.events._header import About, one_line
 from evenhand.events._ids import id_of
 from evenhand.events._rows import (
     ARM,
@@ -48,6 +49,39 @@ from evenhand.events._rows import (
     rows_of,
 )
 from evenhand.events.columns import ORDER
+from evenhand.events.event import Context, real, reals, whole
+
+
+def is_of_older_version(line: Any) -> bool:
+    """Whether a line of a journal is of version 1 or 2: it begins with its kind, not a number."""
+    return isinstance(line, list) and bool(line) and isinstance(line[0], str)
+
+
+def _parsed(kind: str, parts: Sequence[Any]) -> tuple[Any, ...]:
+    """The parts of a line with their types; any of MALFORMED if they are not those of its kind."""
+    if kind == "d":
+        round, time, arm, propensity, explored, context, *more = parts
+        arrays = tuple(map(from_base64, more))
+        return (*map(whole, (round, time, arm)), real(propensity), bool(explored), reals(context),
+                *arrays)  # fmt: skip
+    if kind == "o":
+        round, time, arm, context = parts
+        return (*map(whole, (round, time, arm)), reals(context))
+    if kind == "t":
+        rounds, values = parts
+        return (_pairs(rounds, values),)
+    if kind == "r":
+        learned, rounds, rewards = parts
+        return whole(learned), _pairs(rounds, rewards)
+    if kind == "a":
+        learned, arms, contexts, rewards = parts
+        rows = zip(arms, contexts, rewards, strict=True)
+        return whole(learned), [(whole(arm), reals(row), real(reward)) for arm, row, reward in rows]
+    raise DamagedError(f"{kind!r} is not a kind of event")
+
+
+def _pairs(rounds: Any, values: Any) -> list[tuple[int, float]]:
+    return [(whole(round), real(value)) for round, value in zip(rounds, values, strict=True)]
 
 
 class OlderRows:
@@ -80,18 +114,20 @@ class OlderRows:
         self._early: dict[int, float | None] = {}
 
     def apply(self, event: Sequence[Any]) -> None:
-        """Apply a line; a DamagedError if it cannot come next."""
+        """Apply a line; a DamagedError if it is malformed, or cannot come next."""
         kind, *parts = event
-        kinds: dict[Any, Callable[..., None]] = {
+        try:
+            parsed = _parsed(kind, parts)
+        except MALFORMED as error:
+            raise DamagedError(one_line(error)) from error
+        kinds: dict[str, Callable[..., None]] = {
             "d": self._decide,
             "r": self._reward,
             "a": self._absorb,
             "o": self._override,
             "t": self._true,
         }
-        if kind not in kinds:
-            raise DamagedError(f"{kind!r} is not a kind of event")
-        kinds[kind](*parts)
+        kinds[kind](*parsed)
 
     def _decide(
         self,
@@ -99,9 +135,9 @@ class OlderRows:
         time: int,
         arm: int,
         propensity: float,
-        explored: int,
-        context: list[float],
-        *more: str | None,
+        explored: bool,
+        context: Context,
+        *more: Any,
     ) -> None:
         if len(more) != (2 if self.about.candidates else 0):
             raise DamagedError(f"a decision has {len(more)} parts about other arms")
@@ -109,46 +145,50 @@ class OlderRows:
             return
         if round != self.round + 1:
             raise DamagedError(f"round {round} comes after round {self.round}")
-        row = self._add(round, time, arm, propensity, bool(explored), context)
-        row[ARMS : ARMS + 2] = map(from_base64, more or (None, None))
+        row = self._add(round, time, arm, propensity, explored, context)
+        row[ARMS : ARMS + 2] = more or (None, None)
         self.round = round
 
-    def _reward(self, learned: int, rounds: list[int], rewards: list[float]) -> None:
+    def _reward(self, learned: int, rewards: list[tuple[int, float]]) -> None:
         if self._is_new(learned, len(rewards)):
-            for round, reward in zip(rounds, rewards, strict=True):
-                row = self.rows[self.row_of[round]]
+            for round, reward in rewards:
+                row = self._row(round)
                 if row[LEARNED] is not None:
                     raise DamagedError(f"round {round} has a second reward")
                 self.learned += 1
-                row[REWARD], row[LEARNED] = float(reward), self.learned
+                row[REWARD], row[LEARNED] = reward, self.learned
 
-    def _absorb(
-        self, learned: int, arms: list[int], contexts: list[list[float]], rewards: list[float]
-    ) -> None:
-        if self._is_new(learned, len(rewards)):
-            for arm, context, reward in zip(arms, contexts, rewards, strict=True):
+    def _absorb(self, learned: int, rows: list[tuple[int, Context, float]]) -> None:
+        if self._is_new(learned, len(rows)):
+            for arm, context, reward in rows:
                 self.learned += 1
                 row = self._add(None, None, arm, None, None, context)
-                row[REWARD], row[LEARNED] = float(reward), self.learned
+                row[REWARD], row[LEARNED] = reward, self.learned
 
-    def _override(self, round: int, time: int, arm: int, context: list[float]) -> None:
+    def _override(self, round: int, time: int, arm: int, context: Context) -> None:
         if round in self._known[2]:
             if round in self._early:  # they came before it, so they belong to the policy's arm
                 own, human = self.rows[self._own_row[round]], self.rows[self.row_of[round]]
                 own[TRUE], human[TRUE] = human[TRUE], self._early.pop(round)
             return
-        row = self.rows[self.row_of[round]]
+        row = self._row(round)
         if self._overridden(round) or row[LEARNED] is not None:
             raise DamagedError(f"round {round} cannot be overridden any more")
         row[OVERRIDE] = arm
         self._add(round, time, arm, None, None, context)
 
-    def _true(self, rounds: list[int], values: list[float]) -> None:
-        for round, value in zip(rounds, values, strict=True):
-            row = self.rows[self.row_of[round]]
+    def _true(self, rewards: list[tuple[int, float]]) -> None:
+        for round, value in rewards:
+            row = self._row(round)
             if round in self._known[2]:  # the table may have an override that comes later here
                 self._early.setdefault(round, row[TRUE])
-            row[TRUE] = float(value)
+            row[TRUE] = value
+
+    def _row(self, round: int) -> list[Any]:
+        """The row in force of a round."""
+        if round not in self.row_of:
+            raise DamagedError(f"round {round} does not exist")
+        return self.rows[self.row_of[round]]
 
     def _overridden(self, round: int) -> bool:
         return self.rows[self.row_of[round]][PROPENSITY] is None
@@ -167,7 +207,7 @@ class OlderRows:
         arm: int,
         propensity: float | None,
         explored: bool | None,
-        context: list[float],
+        context: Context,
     ) -> list[Any]:
         if len(context) != len(self.about.features) or not 0 <= arm < len(self.about.labels):
             raise DamagedError(f"arm {arm} with {len(context)} features cannot be in this log")

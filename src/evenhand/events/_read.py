@@ -18,9 +18,9 @@ from evenhand._columns.file_formats import Reading
 from evenhand.errors import DamagedError, DataError, InputError, setting
 from evenhand.events._candidates import candidates
 from evenhand.events._formats import fingerprint, format_of
-from evenhand.events._header import DAMAGE, NUMBERED, About, one_line
+from evenhand.events._header import NUMBERED, About
 from evenhand.events._journal import journal_of, read_journal
-from evenhand.events._old_versions import OlderRows
+from evenhand.events._old_versions import OlderRows, is_of_older_version
 from evenhand.events._rows import LogRows, are_older, has_all_columns, typed_rows
 from evenhand.events._schema import NAMES, checked
 from evenhand.events._tables import beside, log_path
@@ -175,8 +175,8 @@ def _read_once(path: Path, others: Others) -> Whole | None:
         if about.candidates:
             candidates(frame, len(about.labels), about.features)
         return Whole(about, frame, rows.head, tuple(rows.replaced))
-    except DAMAGE as error:
-        raise DamagedError(f"{journal_of(path)} is damaged: {one_line(error)}") from error
+    except InputError as error:
+        raise DamagedError(f"{journal_of(path)} is damaged: {error.message}") from error
 
 
 def _true(replaced: tuple[int, int | None, str, float]) -> TrueRewardObserved:
@@ -197,7 +197,7 @@ def _put_together(
     numbers = begun.version >= NUMBERED  # whether lines with numbers have begun
     for number, line in enumerate(lines, start=2):
         try:
-            if isinstance(line[0], str):
+            if is_of_older_version(line):
                 if numbers:
                     raise DamagedError("it has an older version than the lines before it")
                 if before is not None:
@@ -209,9 +209,9 @@ def _put_together(
                 rows = before.numbered()
             for event in from_line(line):
                 rows.apply(event)
-        except DAMAGE as error:
+        except DamagedError as error:
             raise DamagedError(
-                f"{journal_of(path)}: line {number} is damaged: {one_line(error)}"
+                f"{journal_of(path)}: line {number} is damaged: {error.message}"
             ) from error
     if rows is None:
         assert before is not None
@@ -269,8 +269,8 @@ def read_table(
         torn = not form.is_whole(file)
     try:
         return _as_written(path, about, frame, torn, going_on)
-    except DAMAGE as error:
-        raise DamagedError(f"{path}: {one_line(error)}") from error
+    except InputError as error:
+        raise DamagedError(f"{path}: {error.message}") from error
 
 
 def _header_beside(path: Path) -> About | None:
@@ -303,7 +303,7 @@ def _as_written(
                 "the rows are not those that were written: a value was changed or damaged; restore "
                 "the file"
             )
-    except DAMAGE as error:
+    except InputError as error:
         if torn and should is not None:
             raise not_whole(path, _held(frame[:-1]), should) from error
         raise

@@ -222,19 +222,25 @@ class LogRows:
                 row[TIME] = None  # it is not a decision of this log
                 self._learn(row, event, reward)
         elif isinstance(event, Overridden):
-            row = self.rows[self.row_of[event.id]]
+            row = self._row(event.id)
             if row[PROPENSITY] is None or row[LEARNED] is not None:
                 raise DamagedError(f"decision {event.id!r} cannot be overridden any more")
             row[OVERRIDE] = event.arm
             self._add(event, row[ROUND], event.arm, event.context)
         else:
-            row = self.rows[self.row_of[event.id]]
+            row = self._row(event.id)
             if row[TRUE_SEQ] is not None:
                 self.replaced.append(
                     TrueRewardObserved(row[TRUE_SEQ], row[TRUE_AT], row[ID], row[TRUE])
                 )
             row[TRUE], row[TRUE_SEQ], row[TRUE_AT] = event.reward, event.seq, event.at
         self.head = event.seq
+
+    def _row(self, id: str) -> list[Any]:
+        """The row in force of a decision."""
+        if id not in self.row_of:
+            raise DamagedError(f"decision {id!r} does not exist")
+        return self.rows[self.row_of[id]]
 
     def _decide(self, event: DecisionMade) -> None:
         if (event.contexts is not None) != self.about.candidates:
@@ -250,7 +256,7 @@ class LogRows:
         self.round = event.round
 
     def _reward(self, event: RewardObserved) -> None:
-        row = self.rows[self.row_of[event.id]]
+        row = self._row(event.id)
         if row[LEARNED] is not None:
             raise DamagedError(f"decision {event.id!r} has a second reward")
         self._learn(row, event, event.reward)

@@ -14,7 +14,7 @@ import pandas as pd
 from evenhand._atomic_files import sync_folder
 from evenhand.errors import DamagedError, InputError
 from evenhand.events._formats import FORMATS, Format, fingerprint, format_of
-from evenhand.events._header import DAMAGE, VERSION, About
+from evenhand.events._header import VERSION, About
 from evenhand.events._rows import LogRows, typed_rows
 from evenhand.events.event import RowsAbsorbed
 
@@ -74,7 +74,7 @@ def stop_if_unwritable(path: Path, about: About) -> None:
         frame = rows.to_frame()
         about = replace(about, rows=fingerprint(about, [frame]))
         _write(format_of(path), _Memory(), about, frame)
-    except DAMAGE as error:
+    except (InputError, UnicodeEncodeError) as error:
         names = dict.fromkeys((*about.labels, *about.features))
         bad = [name for name in names if not _is_text(name)] or list(names)
         raise InputError(

@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand._checks import MALFORMED
 from evenhand.errors import DamagedError
 from evenhand.events._candidates import from_base64, to_base64
+from evenhand.events._header import one_line
 
 Array = NDArray[np.float64]
 Context = tuple[float, ...]
@@ -131,7 +133,7 @@ def to_line(events: Sequence[Event]) -> bytes:
 
 
 def from_line(line: Any) -> list[Event]:
-    """The events of a line. A malformed line may raise any of Python's errors.
+    """The events of a line; a DamagedError if it is malformed.
 
     Args:
         line: the line after JSON has parsed it.
@@ -141,8 +143,11 @@ def from_line(line: Any) -> list[Event]:
         >>> from_line([7, 1_000_000, "r", "loan-3", 0.5])
         [RewardObserved(seq=7, at=1000000, id='loan-3', reward=0.5)]
     """
-    several = isinstance(line[0], list)
-    return [_from_json(*event) for event in (line if several else [line])]
+    try:
+        several = isinstance(line[0], list)
+        return [_from_json(*event) for event in (line if several else [line])]
+    except MALFORMED as error:
+        raise DamagedError(one_line(error)) from error
 
 
 def _to_json(event: Event) -> bytes:
@@ -179,8 +184,7 @@ def _json(*parts: Any) -> bytes:
 
 
 def _from_json(seq: Any, at: Any, kind: Any, *parts: Any) -> Event:
-    if type(seq) is not int or not (at is None or type(at) is int):
-        raise TypeError(f"an event has number {seq!r} and time {at!r}")
+    number, time = whole(seq), None if at is None else whole(at)
     if kind == "d":
         id, round, arm, propensity, explored, context, *more = parts
         if len(more) not in (0, 2):
@@ -189,31 +193,67 @@ def _from_json(seq: Any, at: Any, kind: Any, *parts: Any) -> Event:
         if more and contexts is None:
             raise DamagedError("a decision has no contexts of its arms")
         return DecisionMade(
-            *(seq, at, _text(id), int(round), int(arm), float(propensity), bool(explored)),
-            _floats(context),
+            *(number, time, _text(id), whole(round), whole(arm), real(propensity), bool(explored)),
+            reals(context),
             contexts,
             chances,
         )
     if kind == "r":
         id, reward = parts
-        return RewardObserved(seq, at, _text(id), float(reward))
+        return RewardObserved(number, time, _text(id), real(reward))
     if kind == "t":
         id, reward = parts
-        return TrueRewardObserved(seq, at, _text(id), float(reward))
+        return TrueRewardObserved(number, time, _text(id), real(reward))
     if kind == "o":
         id, arm, context = parts
-        return Overridden(seq, at, _text(id), int(arm), _floats(context))
+        return Overridden(number, time, _text(id), whole(arm), reals(context))
     if kind == "a":
         arms, contexts, rewards = parts
+        rows = list(zip(arms, contexts, rewards, strict=True))
         return RowsAbsorbed(
-            *(seq, at, None, tuple(map(int, arms)), tuple(map(_floats, contexts))),
-            _floats(rewards),
+            *(number, time, None),
+            tuple(whole(arm) for arm, _, _ in rows),
+            tuple(reals(context) for _, context, _ in rows),
+            tuple(real(reward) for _, _, reward in rows),
         )
     raise DamagedError(f"{kind!r} is not a kind of event")
 
 
-def _floats(values: Any) -> Context:
-    return tuple(map(float, values))
+def whole(value: Any) -> int:
+    """A whole number that a table can hold; a TypeError if it is anything else.
+
+    Example:
+        >>> from evenhand.events.event import whole
+        >>> whole(7)
+        7
+    """
+    if type(value) is not int or not -(2**63) <= value < 2**63:
+        raise TypeError(f"{value!r} is not a whole number")
+    return value
+
+
+def real(value: Any) -> float:
+    """A number as a float; a TypeError if it is anything else.
+
+    Example:
+        >>> from evenhand.events.event import real
+        >>> real(7)
+        7.0
+    """
+    if type(value) not in (int, float):
+        raise TypeError(f"{value!r} is not a number")
+    return float(value)
+
+
+def reals(values: Any) -> Context:
+    """A list of numbers as a tuple of floats; a TypeError if it is anything else.
+
+    Example:
+        >>> from evenhand.events.event import reals
+        >>> reals([1, 0.5])
+        (1.0, 0.5)
+    """
+    return tuple(map(real, values))
 
 
 def _text(id: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import sys
 from functools import partial
 from importlib import import_module, invalidate_caches
@@ -13,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from evenhand.errors import InputError
+from evenhand.policies._settings import settings_of as constructor_settings
 from evenhand.policies.base import Policy
 from evenhand.simulation._replications import PolicyMaker
 
@@ -76,13 +76,5 @@ def _module(path: Path) -> ModuleType:
 
 def settings_of(kind: type[Policy]) -> set[str]:
     """The settings that a file can give to a policy."""
-    names: set[str] = set()
-    for base in kind.__mro__[:-1]:
-        maker = vars(base).get("__init__")
-        if maker is not None:
-            names |= {
-                parameter.name
-                for parameter in inspect.signature(maker).parameters.values()
-                if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-            }
-    return names - {"self", "groups", "n_features", "horizon", "seed", "conventions"}
+    of_a_run = {"groups", "n_features", "horizon", "seed", "conventions"}
+    return set(constructor_settings(kind)) - of_a_run

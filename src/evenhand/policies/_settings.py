@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict
 
 import numpy as np
@@ -99,6 +100,37 @@ def settings_of(kind: type[Settled]) -> tuple[str, ...]:
             if parameter.kind != parameter.VAR_KEYWORD:
                 names[name] = None
     return tuple(names)
+
+
+def constructed(name: str, make: Callable[..., Policy], *given: Any, **settings: Any) -> Policy:
+    """A policy; an InputError if it does not take these settings, or needs others.
+
+    What goes wrong inside a constructor is not the caller's mistake, and stays as it is.
+
+    Args:
+        name: of the policy, in messages.
+        make: its class, perhaps with some settings fixed.
+        given: the groups and the number of features.
+        settings: the other settings, by name.
+
+    Example:
+        >>> import evenhand as eh
+        >>> from evenhand.policies._settings import constructed
+        >>> constructed("TopInterval", eh.TopInterval, ["F", "M"], 1, alpha=2.0)
+        Traceback (most recent call last):
+        evenhand.errors.InputError: policy TopInterval: got an unexpected keyword argument 'alpha'
+    """
+    try:
+        inspect.signature(make).bind(*given, **settings)
+    except TypeError as error:
+        raise InputError(f"policy {name}: {error}") from error
+    try:
+        return make(*given, **settings)
+    except TypeError as error:  # a constructor may pass on any settings to that of its base
+        unknown = [key for key in settings if f"unexpected keyword argument {key!r}" in str(error)]
+        if not unknown:
+            raise
+        raise InputError(f"policy {name} has no setting {unknown[0]!r}") from error
 
 
 def known_noise(noise: float | str) -> float | str:

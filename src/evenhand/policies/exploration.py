@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand import _checks
 from evenhand._compile import woven
 from evenhand.errors import InputError, blank, setting
 
@@ -83,7 +84,7 @@ def schedule(exploration: Exploration, horizon: int | None) -> Schedule:
 def _chance(value: Any) -> float:
     try:
         chance = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(_allowed(value), value=value) from None
     if not 0.0 <= chance <= 1.0:
         raise InputError(_allowed(value), value=value)
@@ -92,6 +93,6 @@ def _chance(value: Any) -> float:
 
 def _allowed(value: object) -> str:
     return (
-        f"exploration is {value!r}; allowed are 'paper' (t^(-1/3)), 'none', a probability between "
-        "0 and 1, or a list or function that gives one for every round"
+        f"exploration is {_checks.shown(value)}; allowed are 'paper' (t^(-1/3)), 'none', a "
+        "probability between 0 and 1, or a list or function that gives one for every round"
     )

@@ -7,6 +7,7 @@ change. Loading executes no code: only policies whose class has been imported ca
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -16,14 +17,14 @@ from numpy.typing import NDArray
 
 from evenhand import _checks
 from evenhand._atomic_files import write_whole
-from evenhand._checks import LARGEST_WHOLE
+from evenhand._checks import LARGEST_WHOLE, MALFORMED
 from evenhand.errors import DamagedError, InputError
 from evenhand.leastsquares import Regressions
 from evenhand.leastsquares._layout import COUNT, PRIOR, RANK, RIDGE
 from evenhand.leastsquares._saved import from_saved, saved_tail, shape_for, to_saved
 from evenhand.leastsquares._vectors import LANES
 from evenhand.policies._saved_settings import plain_setting, rich_setting
-from evenhand.policies._settings import POLICIES, declared
+from evenhand.policies._settings import POLICIES, constructed, declared
 from evenhand.policies._state import estimate_noise
 
 if TYPE_CHECKING:
@@ -111,15 +112,17 @@ def from_dict(saved: dict[str, Any]) -> Policy:
             _checksum(saved, [table.astype(np.float64) for table in tables]),  # as it once was
         ):
             raise _damaged("its checksum is wrong; use an undamaged copy")
-        settings = saved["settings"].items()
-        policy = kind(**{name: rich_setting(name, value) for name, value in settings})
-        policy.round = _checks.whole("round", saved["round"], least=0)
-        if policy.round > 2**53:
-            raise _damaged(f"round is {policy.round}")
-        _check_sizes(policy, arms, groups)
-        _restore(policy, arms, groups, own)
-    except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        settings = {name: rich_setting(name, value) for name, value in saved["settings"].items()}
+        inspect.signature(kind).bind(**settings)
+        round = _checks.whole("round", saved["round"], least=0, most=2**53)
+    except InputError:
+        raise
+    except (*MALFORMED, RecursionError) as error:
         raise _damaged(_short(error)) from error
+    policy = constructed(kind.__name__, kind, **settings)
+    policy.round = round
+    _check_sizes(policy, arms, groups)
+    _restore(policy, arms, groups, own)
     return policy
 
 
@@ -166,8 +169,8 @@ def load(path: str | Path) -> Policy:
         raise InputError(f"{path} is not a saved policy, or is cut off: {error}") from error
     try:
         return from_dict(saved)
-    except ValueError as error:
-        raise InputError(f"{path}: {_short(error, str)}") from error
+    except InputError as error:
+        raise error.reworded(lambda message: f"{path}: {_short(message, str)}") from error
 
 
 def _kind(name: Any) -> type[Policy]:

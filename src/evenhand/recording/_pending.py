@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from evenhand._checks import MALFORMED
 from evenhand.errors import DamagedError, InputError
 from evenhand.events import _ids
-from evenhand.events._header import About
+from evenhand.events._header import About, one_line
 from evenhand.events.event import (
     Context,
     DecisionMade,
@@ -224,15 +225,18 @@ class Pending:
     def from_dict(cls, about: About, seq: int, state: dict[str, Any]) -> Pending:
         """The pending decisions that `to_dict` described, after event `seq`."""
         pending = cls(about)
-        pending.seq, pending.round, pending.learned = seq, state["round"], state["learned"]
-        pending.kept = {
-            int(round): b64decode(row, validate=True) for round, row in state["waiting"]
-        }
+        try:
+            pending.seq, pending.round, pending.learned = seq, state["round"], state["learned"]
+            pending.kept = {
+                int(round): b64decode(row, validate=True) for round, row in state["waiting"]
+            }
+            pending.overridden = set(state["overridden"])
+            pending.true = set(state["true"]) if pending.learns_truth else set()
+            pending._named = dict(state["named"])
+        except MALFORMED as error:
+            raise DamagedError(f"the snapshot is damaged: {one_line(error)}") from error
         length = pending._packed.size
         if any(len(row) != length for row in pending.kept.values()):
             raise DamagedError(f"a waiting decision does not have {length} bytes")
-        pending.overridden = set(state["overridden"])
-        pending.true = set(state["true"]) if pending.learns_truth else set()
-        pending._named = dict(state["named"])
         pending._names = {round: id for id, round in pending._named.items()}
         return pending

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from evenhand._columns.file_formats import Reading
 from evenhand.errors import DamagedError, DataError, InputError, blank, entries_of, setting
 from evenhand.events._formats import format_of
-from evenhand.events._header import DAMAGE, About, one_line
+from evenhand.events._header import About
 from evenhand.events._read import of_another, read_whole, refuse_for_own
 from evenhand.events._schema import checked
 from evenhand.events._tables import log_path
@@ -194,9 +194,9 @@ def restored(ledger: Ledger, snapshots: bool) -> tuple[Policy, Pending]:
             fold(policy, pending, ledger)
             if pending.seq != ledger.head:
                 raise DamagedError(f"events end at {pending.seq}, not at {ledger.head}")
-        except DAMAGE as error:
+        except InputError as error:
             if snapshot is None:
-                raise DamagedError(f"{ledger.name}: {one_line(error)}") from error
+                raise DamagedError(f"{ledger.name}: {error.message}") from error
         else:
             if _is_as_it_ended(about, policy, pending):
                 return policy, pending

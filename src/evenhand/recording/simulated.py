@@ -18,6 +18,7 @@ from evenhand.events._read import labelled
 from evenhand.events._rows import FIELDS, frame_of
 from evenhand.events._tables import log_path, write_table
 from evenhand.policies._saved_settings import plain_groups
+from evenhand.policies._settings import constructed
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict
 from evenhand.recording._decision_records import (
@@ -69,7 +70,7 @@ def simulate_log(
             round  item_id  propensity_score  learned
         99    100        3              0.25      100
     """
-    [make] = named_policies([policy]).values()
+    [(name, make)] = named_policies([policy]).items()
     if not isinstance(world, World):
         raise InputError(f"world is {world!r}; allowed is an instance of World", value=world)
     horizon = _checks.whole("horizon", horizon)
@@ -79,10 +80,8 @@ def simulate_log(
     file = None if path is None else _new(path)
     of_world, of_policy = stream.spawn(2)
     key = int(of_policy.generate_state(1, np.uint64)[0])
-    try:
-        player = make(world.groups, world.n_features, horizon=horizon, seed=key, **settings)
-    except TypeError as error:
-        raise InputError(f"policy: {error}") from error
+    given = (world.groups, world.n_features)
+    player = constructed(name, make, *given, horizon=horizon, seed=key, **settings)
     named = getattr(world, "feature_names", None) if features is None else features
     start = to_dict(player) if file is not None else _outline(player)
     about = About(

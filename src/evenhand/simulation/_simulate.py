@@ -14,6 +14,7 @@ from typing import Any
 
 from evenhand import _checks
 from evenhand.errors import InputError
+from evenhand.policies._settings import constructed
 from evenhand.simulation._replications import (
     Part,
     Piece,
@@ -92,10 +93,8 @@ def simulate(
     ]
     for policy, make in makers.items():  # a wrong setting is refused before anything runs
         for place in places.values():
-            try:
-                make(place.groups, place.n_features, horizon=horizon, seed=0, **settings)
-            except TypeError as error:
-                raise InputError(f"policy {policy}: {error}") from error
+            given = (place.groups, place.n_features)
+            constructed(policy, make, *given, horizon=horizon, seed=0, **settings)
     tell = _teller(progress, sum(piece.rounds for piece in pieces))
     with closing(run_pieces(pieces, count, client, tell)) as played:  # Ctrl-C may come meanwhile
         parts = [
