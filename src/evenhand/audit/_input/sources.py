@@ -240,8 +240,8 @@ def _is_about_log(error: Exception, opening: bool) -> bool:
     """Whether an error comes from a log, or from the machine, and not from a mistake of ours."""
     if isinstance(error, (OSError, EOFError, MemoryError, RecursionError, UnicodeDecodeError)):
         return True
-    kinds = [(kind.__module__.partition(".")[0], kind.__name__) for kind in type(error).__mro__]
-    if not ENGINES & {package for package, _ in kinds}:
+    kinds = _kinds(error)
+    if not is_of_engine(error):
         return opening and any(name in UNUSABLE for package, name in kinds if package == "ibis")
     if isinstance(error, (TypeError, AttributeError, LookupError)):  # engines' own have these too
         return False
@@ -249,6 +249,16 @@ def _is_about_log(error: Exception, opening: bool) -> bool:
         return opening or re.search(DAMAGED, str(error)) is not None
     state = str(getattr(error, "sqlstate", None) or "")  # of PostgreSQL
     return not state.startswith("42") or state == NO_RIGHT
+
+
+def is_of_engine(error: Exception) -> bool:
+    """Whether an error is one of an engine's own."""
+    return bool(ENGINES & {package for package, _ in _kinds(error)})
+
+
+def _kinds(error: Exception) -> list[tuple[str, str]]:
+    """The package and the name of an error's class and its bases."""
+    return [(kind.__module__.partition(".")[0], kind.__name__) for kind in type(error).__mro__]
 
 
 def told_of(
