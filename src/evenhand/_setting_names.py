@@ -128,6 +128,23 @@ def as_entries(message: str, whole: str, names: Collection[str]) -> str:
     return MARK.sub(put, message)
 
 
+def without_setting(message: str, name: str) -> str:
+    """A message for callers who do not have a setting: "with" it is gone from the advice.
+
+    Args:
+        message: with settings in it.
+        name: of the setting.
+
+    Example:
+        >>> from evenhand._setting_names import without_setting
+        >>> from evenhand.errors import setting
+        >>> message = f"age has no value; leave it out with {setting('leave_out', ['age'])}"
+        >>> without_setting(message, "leave_out")
+        'age has no value; leave it out'
+    """
+    return re.sub(f" with {_BEGIN}{name}(?:{_BETWEEN}[^{_END}]*)?{_END}", "", message)
+
+
 def blank(word: str) -> str:
     """A placeholder in the value of a setting, for the reader to fill in.
 

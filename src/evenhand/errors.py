@@ -22,6 +22,7 @@ from evenhand._setting_names import (
     literal,
     setting,
     speaking,
+    without_setting,
 )
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "entries_of",
     "in_language",
     "is_outside",
+    "lacking",
     "literal",
     "setting",
     "speaking",
@@ -180,6 +182,31 @@ def entries_of(whole: str, names: Collection[str]) -> Iterator[None]:
         parameter = whole if error.parameter in names else error.parameter
         message = as_entries(error.message, whole, names)
         raise type(error)(message, parameter=parameter, value=error.value) from error.__cause__
+
+
+@contextmanager
+def lacking(name: str) -> Iterator[None]:
+    """Give no advice about a setting that the caller does not have, inside a `with` block.
+
+    Args:
+        name: of the setting.
+
+    Example:
+        >>> from evenhand.errors import InputError, lacking, setting
+        >>> try:
+        ...     with lacking("leave_out"):
+        ...         raise InputError(f"leave age out with {setting('leave_out', ['age'])}")
+        ... except InputError as error:
+        ...     print(error)
+        leave age out
+    """
+    try:
+        yield
+    except InputError as error:
+        message = without_setting(error.message, name)
+        raise type(error)(
+            message, parameter=error.parameter, value=error.value
+        ) from error.__cause__
 
 
 class DataError(InputError):

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
+from evenhand.errors import InputError
 from evenhand.fairness import fairness_report, group_sums, metric_frame
 from evenhand.offpolicy import Logged, evaluate
 from log_scripts import LABELS, contexts_of, make
@@ -363,3 +364,16 @@ def test_positions_are_not_guessed():
         group_sums(zero, position="position", first_position=0.5)
     with pytest.raises(ValueError, match=r"position has -1; allowed are positions from 0$"):
         group_sums(zero.assign(position=-1), position="position", first_position=0)
+
+
+@pytest.mark.parametrize(
+    ("column", "missing"),
+    [(["2026-01-31", "2026-02-01"], "error"), ([None, None], "fill"), ([None, None], "drop")],
+    ids=["dates", "nothing to fill in", "nothing left"],
+)
+def test_no_advice_names_a_setting_that_there_is_not(column, missing):
+    """Audits and worlds have `leave_out`; here features are named one by one."""
+    frame = pd.DataFrame({"arm": [0, 1], "click": [1, 0], "pscore": [0.5, 0.5], "when": column})
+    with pytest.raises(InputError, match="leave ") as error:
+        eh.offpolicy.Logged.from_frame(frame, ["F", "M"], features=["when"], missing=missing)
+    assert "leave_out" not in str(error.value)

@@ -12,7 +12,7 @@ from evenhand._columns.encoding import Encoding, features_of, matrix, told_of_co
 from evenhand._columns.missing import Choice, Missing
 from evenhand._columns.missing_marks import Marks
 from evenhand._columns.words import shown
-from evenhand.errors import InputError, setting
+from evenhand.errors import InputError, lacking, setting
 
 
 def with_contexts(
@@ -59,16 +59,17 @@ def with_contexts(
         for name in features:
             frame[name] = plain(frame[name])
     used = list(dict.fromkeys([*roles, *features]))
-    frame = Missing(frame, used, missing, unfillable=roles).settle(frame)
-    if not features:
-        return frame, []
-    intercept = any(name in nominal_columns or is_nominal(frame[name]) for name in features)
-    encoded = features_of(
-        frame, features, nominal_columns, Encoding(True, categories, intercept), marks
-    )
-    if intercept:
-        encoded = told_of_constants(encoded, intercept, scaled=False)
-    contexts, scales = matrix(encoded, np.arange(len(frame)), intercept, standardise=False)
+    with lacking("leave_out"):  # features are named one by one here
+        frame = Missing(frame, used, missing, unfillable=roles).settle(frame)
+        if not features:
+            return frame, []
+        intercept = any(name in nominal_columns or is_nominal(frame[name]) for name in features)
+        encoded = features_of(
+            frame, features, nominal_columns, Encoding(True, categories, intercept), marks
+        )
+        if intercept:
+            encoded = told_of_constants(encoded, intercept, scaled=False)
+        contexts, scales = matrix(encoded, np.arange(len(frame)), intercept, standardise=False)
     names = [str(name) for name in scales["feature"]]
     taken = sorted({*names} & {*roles, reward} - {*features})
     if taken:
