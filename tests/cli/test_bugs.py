@@ -15,7 +15,7 @@ from jinja2 import TemplateNotFound
 import evenhand
 from evenhand.cli import data, main
 from evenhand.errors import DamagedError, DownloadError, MissingExtraError, setting
-from evenhand.experiments import _policies
+from evenhand.experiments import _user_policies
 
 
 def run(monkeypatch, capsys, error):
@@ -73,7 +73,7 @@ def test_an_error_in_a_users_policy_is_not_our_bug(monkeypatch, capsys, tmp_path
     path = tmp_path / "own_and_broken.py"
     path.write_text("def score(*_):\n    return 1 + None\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(_policies, "IMPORTED", {path: "its hash"})
+    monkeypatch.setattr(_user_policies, "IMPORTED", {path: "its hash"})
     monkeypatch.setattr(data, "_list", import_module("own_and_broken").score)
     assert main(["data", "list"]) == 2
     errors = capsys.readouterr().err

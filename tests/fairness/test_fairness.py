@@ -20,8 +20,8 @@ from scipy.stats import binom, multinomial, ttest_ind
 import evenhand as eh
 from evenhand.fairness import GroupSums, fairness_report, group_sums, metric_frame
 from evenhand.fairness._comparisons import all_pairs
-from evenhand.fairness._quantities import Shares
-from evenhand.fairness._reward_metrics import rows
+from evenhand.fairness._group_metrics import rows
+from evenhand.fairness._measures import Shares
 from evenhand.fairness._sentences import amount, points
 from evenhand.fairness.intervals import difference, proportion, ratio, ratio_of_shares
 

@@ -21,7 +21,7 @@ from sybil.example import SybilFailure
 import evenhand as eh
 from documentation import figures
 from evenhand.cli._main import parser
-from evenhand.experiments._policies import settings_of
+from evenhand.experiments._user_policies import settings_of
 from evenhand.experiments._worlds import SECTION, SOURCES, TABLE, WORLD
 from evenhand.experiments.file import TOP
 from evenhand.experiments.model import Output, Published

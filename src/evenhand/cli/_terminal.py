@@ -168,7 +168,7 @@ def _refusal(out: Path, why: str) -> InputError:
 
 def in_own_code(error: Exception) -> str | None:
     """Where in a user's own policy an error comes from; None if it comes from elsewhere."""
-    own = getattr(sys.modules.get("evenhand.experiments._policies"), "IMPORTED", {})
+    own = getattr(sys.modules.get("evenhand.experiments._user_policies"), "IMPORTED", {})
     frames = traceback.extract_tb(error.__traceback__)
     places = [frame for frame in frames if Path(frame.filename) in own]
     return f"{places[-1].filename}, line {places[-1].lineno}" if places else None

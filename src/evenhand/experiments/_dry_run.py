@@ -10,7 +10,7 @@ from evenhand._setting_names import KEYS
 from evenhand._toml import TomlFile
 from evenhand.conventions import Conventions
 from evenhand.errors import EvenhandError, InputError, is_outside
-from evenhand.experiments._policies import is_own
+from evenhand.experiments._user_policies import is_own
 from evenhand.experiments.model import Experiment, Point
 
 

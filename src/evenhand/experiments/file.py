@@ -13,7 +13,7 @@ from evenhand._toml import Kind, TomlFile
 from evenhand.conventions import BY_NAME
 from evenhand.errors import InputError, setting
 from evenhand.experiments._dry_run import try_all
-from evenhand.experiments._policies import Own, policy_from, settings_of
+from evenhand.experiments._user_policies import Own, policy_from, settings_of
 from evenhand.experiments._worlds import (
     LIST,
     NUMBER,

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtr, stdtrit
 
 from evenhand._checks import Array
-from evenhand.fairness._quantities import take
+from evenhand.fairness._measures import take
 from evenhand.fairness.intervals import (
     Ends,
     difference,

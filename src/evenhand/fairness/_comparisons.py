@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.errors import InputError, setting
-from evenhand.fairness._quantities import Measure
-from evenhand.fairness._reward_metrics import (
+from evenhand.fairness._group_metrics import (
     BY_PULLS,
     METRICS,
     SELECTION,
@@ -22,6 +21,7 @@ from evenhand.fairness._reward_metrics import (
     noted,
     rows,
 )
+from evenhand.fairness._measures import Measure
 from evenhand.fairness.intervals import Ends
 from evenhand.fairness.sums import GroupSums
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from evenhand.fairness._reward_metrics import (
+from evenhand.fairness._group_metrics import (
     BY_REWARD,
     INSUFFICIENT,
     MISSING,

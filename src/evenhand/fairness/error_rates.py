@@ -21,7 +21,7 @@ from evenhand._checks import Array
 from evenhand._prose import records
 from evenhand.errors import DataError, setting
 from evenhand.fairness._comparisons import divided
-from evenhand.fairness._quantities import Rates
+from evenhand.fairness._measures import Rates
 
 COUNTS = ("true_positives", "false_positives", "false_negatives", "true_negatives")
 # What is counted, and among whom: numbers of COUNTS.

@@ -18,8 +18,7 @@ from evenhand.errors import InputError, setting
 from evenhand.fairness import _comparisons
 from evenhand.fairness._clusters import IGNORED, ClusterMeans, ClusterSums
 from evenhand.fairness._comparisons import all_pairs, divided, extreme
-from evenhand.fairness._quantities import Measure
-from evenhand.fairness._reward_metrics import (
+from evenhand.fairness._group_metrics import (
     METRICS,
     SELECTION,
     WITH_CLUSTERS,
@@ -28,6 +27,7 @@ from evenhand.fairness._reward_metrics import (
     possible,
     rows,
 )
+from evenhand.fairness._measures import Measure
 from evenhand.fairness._sentences import sentences
 from evenhand.fairness.intervals import PROPORTIONS
 from evenhand.fairness.sums import GroupSums

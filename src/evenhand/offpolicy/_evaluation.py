@@ -21,7 +21,7 @@ from evenhand.offpolicy._intervals import INTERVALS
 from evenhand.offpolicy._overlap import Overlap, overlap
 from evenhand.offpolicy._read_logs import later, read_own
 from evenhand.offpolicy._report_table import COLUMNS, EvaluationSettings, shares, span, table
-from evenhand.offpolicy._seen_rows import warn_if_seen
+from evenhand.offpolicy._seen_warning import warn_if_seen
 from evenhand.offpolicy._sentences import warnings
 from evenhand.offpolicy._targets import Target, probabilities
 from evenhand.offpolicy.logged import Logged

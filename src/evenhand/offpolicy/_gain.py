@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from evenhand._checks import Array
-from evenhand.fairness._reward_metrics import INSUFFICIENT, SUFFICIENT, UNKNOWN
+from evenhand.fairness._group_metrics import INSUFFICIENT, SUFFICIENT, UNKNOWN
 from evenhand.offpolicy._correction import Correction
 from evenhand.offpolicy._estimators import LOGGED, RatioTerms, WeightedRows, effective, terms
 from evenhand.offpolicy._intervals import Reach, bootstrap, estimate_and_influence, normal

@@ -28,7 +28,7 @@ from evenhand.events._tables import log_path
 from evenhand.events.columns import ROLES, find_roles
 from evenhand.groups import Groups
 from evenhand.offpolicy._features import with_contexts
-from evenhand.offpolicy._seen_rows import Origin, rewards_by_arm
+from evenhand.offpolicy._seen_warning import Origin, rewards_by_arm
 from evenhand.offpolicy._targets import check_fit
 from evenhand.offpolicy.logged import Logged
 

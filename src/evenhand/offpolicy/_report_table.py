@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evenhand._checks import Array
-from evenhand.fairness._reward_metrics import INSUFFICIENT, SUFFICIENT, UNKNOWN
+from evenhand.fairness._group_metrics import INSUFFICIENT, SUFFICIENT, UNKNOWN
 from evenhand.fairness.intervals import proportion
 from evenhand.offpolicy._correction import Correction
 from evenhand.offpolicy._estimators import (

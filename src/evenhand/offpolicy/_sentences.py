@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from evenhand.fairness._reward_metrics import SUFFICIENT, UNKNOWN
+from evenhand.fairness._group_metrics import SUFFICIENT, UNKNOWN
 from evenhand.fairness._sentences import amount, percent, rate
 from evenhand.offpolicy._estimators import ESTIMATORS, LOGGED, SHARE, VALUE, WITHIN
 from evenhand.offpolicy._overlap import Overlap

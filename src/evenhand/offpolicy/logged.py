@@ -20,7 +20,7 @@ from evenhand.events._decisions import parts_of_log
 from evenhand.events.columns import ROLES
 from evenhand.groups import Groups
 from evenhand.offpolicy._features import with_contexts
-from evenhand.offpolicy._seen_rows import Origin
+from evenhand.offpolicy._seen_warning import Origin
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from evenhand._prose import records
-from evenhand.fairness._reward_metrics import SUFFICIENT
+from evenhand.fairness._group_metrics import SUFFICIENT
 from evenhand.offpolicy._estimators import SHARE, VALUE
 from evenhand.offpolicy._sentences import sentences
 

@@ -29,7 +29,7 @@ from evenhand.bias._fit import ARMS
 from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Array, Statistics, totals
 from evenhand.fairness._comparisons import divided
-from evenhand.fairness._reward_metrics import BY_REWARD as SELECTED
+from evenhand.fairness._group_metrics import BY_REWARD as SELECTED
 
 if TYPE_CHECKING:
     from evenhand.fairness import FairnessReport

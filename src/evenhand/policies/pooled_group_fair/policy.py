@@ -44,10 +44,13 @@ from evenhand.policies.pooled_group_fair._true_learning import merge_truth
 from evenhand.policies.pooled_group_fair.beliefs import Beliefs
 from evenhand.policies.pooled_group_fair.general import _choosing as _choosing
 from evenhand.policies.pooled_group_fair.general._design import design_of, reference_of
-from evenhand.policies.pooled_group_fair.general._layout import OF_GENERAL_TRUTH, GeneralState
+from evenhand.policies.pooled_group_fair.general._layout import (
+    OF_GENERAL_TRUTH,
+    GeneralRule,
+    GeneralState,
+)
 from evenhand.policies.pooled_group_fair.general._layout import new_state as new_general_state
 from evenhand.policies.pooled_group_fair.general._learning import merge_general
-from evenhand.policies.pooled_group_fair.general._rule import GeneralRule
 from evenhand.policies.pooled_group_fair.general.beliefs import GeneralBeliefs
 
 if TYPE_CHECKING:

@@ -40,8 +40,8 @@ from evenhand.policies.pooled_group_fair._layout import (
     NUMBER,
     REWARD_UNIT,
 )
+from evenhand.policies.pooled_group_fair.general._layout import GeneralRule, fill_weights
 from evenhand.policies.pooled_group_fair.general._probe import probed
-from evenhand.policies.pooled_group_fair.general._rule import GeneralRule, fill_weights
 
 
 @kernel(score, GeneralRule)

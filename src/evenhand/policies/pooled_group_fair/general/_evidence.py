@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 from evenhand._compile import compiled
 from evenhand.bias._evidence import Evidence
 from evenhand.policies.pooled_group_fair._flat_posterior import Flat
-from evenhand.policies.pooled_group_fair.general._layout import GeneralState
+from evenhand.policies.pooled_group_fair.general._layout import GeneralRule, GeneralState
 from evenhand.policies.pooled_group_fair.general._posterior import add_in_units, blank_data
-from evenhand.policies.pooled_group_fair.general._rule import GeneralRule
 from evenhand.policies.pooled_group_fair.general._true_learning import (
     truth_in_units,
     units_of_truth,

@@ -29,7 +29,12 @@ from evenhand.policies.pooled_group_fair._layout import (
 )
 from evenhand.policies.pooled_group_fair._learning import next_limit
 from evenhand.policies.pooled_group_fair._true_learning import merge_truth
-from evenhand.policies.pooled_group_fair.general._layout import GeneralState, add_reward
+from evenhand.policies.pooled_group_fair.general._layout import (
+    GeneralRule,
+    GeneralState,
+    add_reward,
+    fill_weights,
+)
 from evenhand.policies.pooled_group_fair.general._posterior import (
     add_in_units,
     blank_data,
@@ -37,7 +42,6 @@ from evenhand.policies.pooled_group_fair.general._posterior import (
     units_of,
     work_out,
 )
-from evenhand.policies.pooled_group_fair.general._rule import GeneralRule, fill_weights
 from evenhand.policies.pooled_group_fair.general._true_learning import show, take_in
 from evenhand.policies.pooled_group_fair.general._variances import estimate_variances
 

@@ -18,7 +18,7 @@ from evenhand._compile import subroutine
 from evenhand._compile.intrinsics import stays_a_function
 from evenhand.policies.pooled_group_fair._choosing import PROBE, UNKNOWN, VALUE
 from evenhand.policies.pooled_group_fair._layout import N_NUMBERS, REWARD_UNIT, SIGMA2
-from evenhand.policies.pooled_group_fair.general._rule import fill_weights
+from evenhand.policies.pooled_group_fair.general._layout import fill_weights
 
 
 @subroutine

@@ -17,13 +17,13 @@ from evenhand.policies.pooled_group_fair._true_learning import (
     keep,
     units_of_line,
 )
-from evenhand.policies.pooled_group_fair.general._layout import add_reward
-from evenhand.policies.pooled_group_fair.general._posterior import add_in_units, blank_data
-from evenhand.policies.pooled_group_fair.general._rule import (
+from evenhand.policies.pooled_group_fair.general._layout import (
     GeneralRule,
+    add_reward,
     fill_weights,
     is_reference,
 )
+from evenhand.policies.pooled_group_fair.general._posterior import add_in_units, blank_data
 from evenhand.policies.pooled_group_fair.general._true_posterior import after_truth, blend
 
 

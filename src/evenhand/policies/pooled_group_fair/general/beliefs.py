@@ -18,7 +18,7 @@ from evenhand.bias.measured import UNKNOWN
 from evenhand.groups import Groups
 from evenhand.policies.pooled_group_fair._flat_posterior import Flat
 from evenhand.policies.pooled_group_fair.general._design import ColumnsOfGroups
-from evenhand.policies.pooled_group_fair.general._layout import GeneralState
+from evenhand.policies.pooled_group_fair.general._layout import GeneralRule, GeneralState
 from evenhand.policies.pooled_group_fair.general._posterior import (
     add_in_units,
     blank_data,
@@ -27,7 +27,6 @@ from evenhand.policies.pooled_group_fair.general._posterior import (
     work_out,
     work_out_in,
 )
-from evenhand.policies.pooled_group_fair.general._rule import GeneralRule
 from evenhand.policies.pooled_group_fair.general._variances import GRID, chances, estimate_variances
 
 Array = NDArray[np.float64]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evenhand.fairness._clusters import ClusterMeans
-from evenhand.fairness._quantities import Means, Measure, Rates, Shares, WeightedShares, less, means
+from evenhand.fairness._measures import Means, Measure, Rates, Shares, WeightedShares, less, means
 from evenhand.fairness.intervals import Ends
 from evenhand.fairness.sums import GroupSums
 
