@@ -549,3 +549,10 @@ def test_types_of_the_users_stay_out_of_our_cache(tmp_path):
     )
     run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("name", ["score", "learn"])
+def test_plain_python_beside_a_rule_is_refused(name):
+    """It would never be called, and nobody would notice."""
+    with pytest.raises(eh.InputError, match=rf"Mine has a rule, and a method {name} in plain"):
+        type("Mine", (eh.TopInterval,), {name: lambda *_: None})

@@ -36,11 +36,13 @@ class Live(Settled):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.is_compiled() and cls.learn is not Live.learn:
-            raise InputError(
-                f"{cls.__name__} has a rule, and a method learn in plain Python that would not be "
-                "called; mark a function with @kernel(learn, ...) for the rule instead"
-            )
+        for name in ("score", "learn") if cls.is_compiled() else ():
+            if getattr(cls, name) is not getattr(Live, name):
+                raise InputError(
+                    f"{cls.__name__} has a rule, and a method {name} in plain Python that would "
+                    f"not be called; mark a function with @kernel({name}, ...) for the rule, or "
+                    "derive the class from Policy instead"
+                )
 
     learns_groups: ClassVar[bool] = False
     """Whether group regressions are kept. They cost as much as those of the arms."""
