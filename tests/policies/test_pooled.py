@@ -239,6 +239,27 @@ def test_late_batched_and_shuffled_rewards_give_the_same_state(seed, number):
         assert not its.common[STALE]
 
 
+@given(seed=st.integers(0, 10**6), number=st.integers(1, 30), first=st.integers(1, 900))
+def test_whichever_reward_comes_first_the_state_is_that_of_their_set(seed, number, first):
+    """Also if no decision of the early rounds has a reward, so that nothing is settled yet."""
+    arms, contexts, rewards = some_rows(number, seed=seed)
+    generator = np.random.default_rng(seed)
+    rounds = first + generator.choice(3 * number, number, replace=False)
+    one, other = policy_of(), policy_of()
+    for t in range(number):
+        one.absorb(arms[[t]], contexts[[t]], rewards[[t]], rounds=[int(rounds[t])])
+        assert all(np.isfinite(table).all() for table in one.own)
+    for t in generator.permutation(number):
+        other.absorb(arms[[t]], contexts[[t]], rewards[[t]], rounds=[int(rounds[t])])
+    np.testing.assert_allclose(scores(other), scores(one), rtol=1e-8, atol=1e-8)
+    both = policy_of()
+    both.absorb(arms[:1], contexts[:1], rewards[:1], rounds=rounds[:1].tolist())
+    rest = policy_of()
+    rest.absorb(arms[1:], contexts[1:], rewards[1:], rounds=rounds[1:].tolist())
+    both.merge(rest)
+    assert np.isfinite(scores(both)).all()
+
+
 def test_a_late_reward_changes_the_variances_at_once():
     arms, contexts, rewards = some_rows(60)
     policy = policy_of()

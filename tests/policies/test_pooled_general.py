@@ -209,6 +209,27 @@ def test_late_and_shuffled_rewards_give_the_same_state(make, arms):
     np.testing.assert_allclose(first, second, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.parametrize("arms", ["recurring", "once"])
+@pytest.mark.parametrize("make", [per_round, crossed])
+def test_whichever_reward_comes_first_the_state_is_that_of_their_set(make, arms):
+    """Also if no decision of the early rounds has a reward, so that nothing is settled yet."""
+    generator = np.random.default_rng(4)
+    one, other = make(arms=arms), make(arms=arms)
+    n = one.n_arms
+    given = {"groups": ["F", "M", None, "F"][:n]} if one.groups.changes else {}
+    made = [one.select(generator.random((n, D)), **given) for _ in range(30)]
+    late = [made[t] for t in (5, 4, 29, 7, 26, 28)]  # the limit is 26: rounds 27, 29, 30 are fresh
+    for number, decision in enumerate(late):
+        one.update(decision, decision.context.sum() * decision.arm)
+        assert all(np.isfinite(table).all() for table in one.own), number
+    other.round = one.round
+    for decision in late[::-1]:
+        other.update(decision, decision.context.sum() * decision.arm)
+    contexts = generator.random((n, D))
+    first, second = (policy.select(contexts, **given).scores.table for policy in (one, other))
+    np.testing.assert_allclose(first, second, rtol=1e-8, atol=1e-8)
+
+
 @pytest.mark.parametrize("make", [per_round, crossed])
 def test_saving_and_decisions_as_dicts_keep_every_bit(make):
     policy, generator = make(), np.random.default_rng(4)

@@ -89,11 +89,13 @@ def _take(rule, own, arm, group, x, reward, t):  # type: ignore[no-untyped-def]
         own.common[STALE] = 1.0
         _add(own.settled, arm, x, reward)
     else:
-        if own.common[STALE] > 0.0:
+        if own.common[STALE] > 0.0 and _is_settled(own):
             _work_out_all(rule, own)
         _add(own.fresh, arm, x, reward)
         # With d a compile-time constant, its loops are unrolled: a tenth of a round at d = 2.
-        if rule.n_features == 2:
+        if own.common[STALE] > 0.0:
+            pass  # nothing is settled yet, see `_work_out_all`
+        elif rule.n_features == 2:
             _step(rule, own, arm, group, place(x, 0), reward, few_numbers(), 2)
         else:
             d = rule.n_features
@@ -271,20 +273,37 @@ def _with_fresh(data, fresh, unit, of_rewards):  # type: ignore[no-untyped-def]
 
 
 @subroutine
+def _is_settled(own):  # type: ignore[no-untyped-def]
+    """Whether any reward is settled."""
+    number = 0.0
+    for i in range(own.settled.shape[0]):
+        number += own.settled[i, own.settled.shape[1] - 1]
+    return number > 0.0
+
+
+@subroutine
 def _work_out_all(rule, own):  # type: ignore[no-untyped-def]
-    """Variances from the settled rewards, then the posterior of all."""
+    """Variances from the settled rewards, then the posterior of all.
+
+    The first rewards to come may be of decisions after the limit. Until one is settled, the
+    variances are those of all rewards, and worked out again with each: so STALE stays.
+    """
     stays_a_function()
     n, m, d = own.settled.shape[0], own.groups.shape[0], rule.n_features
-    unit, of_rewards = units_of(own.settled, d), unit_of_rewards(own.settled)
-    settled = in_units(own.settled, unit, of_rewards, rule.group_of, rule.sizes)
+    is_settled = _is_settled(own)
+    sums = own.settled if is_settled else own.fresh
+    unit, of_rewards = units_of(sums, d), unit_of_rewards(sums)
+    settled = in_units(sums, unit, of_rewards, rule.group_of, rule.sizes)
     known = rule.sigma2 / of_rewards / of_rewards
     post = blank_posterior(n, m, d)
     variances, _ = estimate_variances(settled, known, post)
     if own.truth[TRUE_NUMBER] > 0.0:
         work_out(settled, variances, post)
         take_in(rule, own, settled, variances, post, unit, of_rewards)
-    work_out(_with_fresh(settled, own.fresh, unit, of_rewards), variances, post)
-    own.common[STALE], own.common[REWARD_UNIT] = 0.0, of_rewards
+    if is_settled:
+        settled = _with_fresh(settled, own.fresh, unit, of_rewards)
+    work_out(settled, variances, post)
+    own.common[STALE], own.common[REWARD_UNIT] = 0.0 if is_settled else 1.0, of_rewards
     own.common[SIGMA2] = variances.sigma2[0]
     omega_inverse, variance = of_all(own, OMEGA_INVERSE, d), of_all(own, C, d)
     for k in range(d):

@@ -74,12 +74,14 @@ def _take(rule, own, arm, x, reward, t):  # type: ignore[no-untyped-def]
         own.common[STALE] = 1.0
         add_reward(rule, own.settled, own.settled_arms, arm, weights, x, reward)
     else:
-        if own.common[STALE] > 0.0:
+        is_settled = own.settled[own.settled.size - 1] > 0.0
+        if own.common[STALE] > 0.0 and is_settled:
             _work_out_all(rule, own)
         add_reward(rule, own.fresh, own.fresh_arms, arm, weights, x, reward)
-        _step(rule, own, arm, weights, x, reward)
-        if own.truth[IN_USE] > 0.0:
-            show(rule, own)
+        if is_settled:  # see `_work_out_all`
+            _step(rule, own, arm, weights, x, reward)
+            if own.truth[IN_USE] > 0.0:
+                show(rule, own)
     own.common[NUMBER] += 1.0
     for level in range(own.mass.size):
         if own.mass[level] == 0.0 and weights[1 + level] > 0.0:
@@ -167,10 +169,18 @@ def _step_of_effects(means, z, surprise, scale):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _work_out_all(rule, own):  # type: ignore[no-untyped-def]
-    """Variances from the settled rewards, then the posterior of all."""
+    """Variances from the settled rewards, then the posterior of all.
+
+    The first rewards to come may be of decisions after the limit. Until one is settled, the
+    variances are those of all rewards, and worked out again with each: so STALE stays.
+    """
     stays_a_function()
     n, d, size = own.arms.shape[0], rule.n_features, own.means.shape[1]
-    unit, of_rewards = units_of(own.settled, size, d)
+    is_settled = own.settled[own.settled.size - 1] > 0.0
+    sums, of_arms = own.settled, own.settled_arms
+    if not is_settled:
+        sums, of_arms = own.fresh, own.fresh_arms
+    unit, of_rewards = units_of(sums, size, d)
     latest, largest = units_of(own.fresh, size, d)
     far = largest / of_rewards
     for k in range(d):
@@ -178,7 +188,7 @@ def _work_out_all(rule, own):  # type: ignore[no-untyped-def]
     if not far < FAR:
         unit, of_rewards = units_of(own.settled + own.fresh, size, d)
     data = blank_data(n, size, d)
-    add_in_units(data, own.settled, own.settled_arms, unit, of_rewards)
+    add_in_units(data, sums, of_arms, unit, of_rewards)
     known = rule.sigma2 / of_rewards / of_rewards
     n_kinds = rule.cells.shape[1] + 2
     variances, _ = estimate_variances(data, rule.kinds, n_kinds, known, d)
@@ -186,9 +196,10 @@ def _work_out_all(rule, own):  # type: ignore[no-untyped-def]
     if own.truth[TRUE_NUMBER] > 0.0:
         work_out(data, rule.kinds, variances, post)
         take_in(rule, own, data, variances, post, unit, of_rewards)
-    add_in_units(data, own.fresh, own.fresh_arms, unit, of_rewards)
+    if is_settled:
+        add_in_units(data, own.fresh, own.fresh_arms, unit, of_rewards)
     work_out(data, rule.kinds, variances, post)
-    own.common[STALE], own.common[REWARD_UNIT] = 0.0, of_rewards
+    own.common[STALE], own.common[REWARD_UNIT] = 0.0 if is_settled else 1.0, of_rewards
     own.common[SIGMA2] = variances.sigma2[0]
     for k in range(d):
         own.common[N_NUMBERS + k] = 1.0 / unit[k]
