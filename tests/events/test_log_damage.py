@@ -270,20 +270,20 @@ def test_a_mistake_in_our_own_code_is_not_told_as_damage(error, tmp_path, monkey
 
 
 def test_a_mistake_in_the_policy_is_not_told_as_damage(tmp_path):
-    class Forgetful(eh.Policy):
+    class Faltering(eh.Policy):
         broken = False
 
         def score(self, contexts):
             return contexts[:, 0]
 
         def learn(self, arm, context, reward):
-            if Forgetful.broken:
+            if Faltering.broken:
                 raise ValueError("a mistake of its author")
 
     path = tmp_path / "log.csv"
-    with eh.log_to(path, Forgetful(["F", "M"], n_features=1, seed=1)) as logged:
+    with eh.log_to(path, Faltering(["F", "M"], n_features=1, seed=1)) as logged:
         logged.update(logged.select(np.ones((2, 1))), 1.0)
-    Forgetful.broken = True
+    Faltering.broken = True
     with pytest.raises(ValueError, match=r"^a mistake of its author$") as caught:
         eh.replay(path)
     assert not isinstance(caught.value, InputError)

@@ -173,7 +173,7 @@ def test_decisions_that_cannot_be_read_back_are_refused(name, value, tmp_path, m
     assert len(eh.read_log(logged.path)) == 2
 
 
-class Careless(Changed):
+class WithOddChances(Changed):
     """Ignores contexts, and has invalid probabilities."""
 
     chances = (0.25, 0.25, 0.25, 0.25)
@@ -187,7 +187,7 @@ class Careless(Changed):
 
 @pytest.mark.parametrize("chances", [[0.25] * 3, [0.25, 0.5, 0.5, 0.5], [0.25, 1.0, -0.25, 0.0]])
 def test_candidates_that_cannot_be_read_back_are_not_kept(chances, tmp_path, monkeypatch):
-    policy = Careless(LABELS, FEATURES, exploration=1.0, seed=1)
+    policy = WithOddChances(LABELS, FEATURES, exploration=1.0, seed=1)
     logged = eh.log_to(tmp_path / "log.csv", policy, candidates=True)
     holes = contexts_of(0)
     holes[:, 1] = np.nan
@@ -201,7 +201,7 @@ def test_candidates_that_cannot_be_read_back_are_not_kept(chances, tmp_path, mon
     with pytest.raises(ValueError, match="which is not the context given for this arm"):
         logged.select(contexts_of(1))
     monkeypatch.undo()
-    monkeypatch.setattr(Careless, "chances", chances)
+    monkeypatch.setattr(WithOddChances, "chances", chances)
     logged.select(contexts_of(2))
     logged.close()
     assert eh.read_log(logged.path)["candidate_propensities"].isna().tolist() == [True]

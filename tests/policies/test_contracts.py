@@ -114,7 +114,7 @@ class FirstArmBonus(PlainTopInterval):
         return super().score(contexts) + np.eye(self.n_arms)[0]
 
 
-class Forgetful(PlainTopInterval):
+class ForgetsOnSave(PlainTopInterval):
     """Learns while it decides."""
 
     def score(self, contexts):
@@ -134,7 +134,7 @@ class Careless(PlainTopInterval):
     ("kind", "broken"),
     [
         (FirstArmBonus, "permuting_arms_permutes_scores"),
-        (Forgetful, "select_learns_nothing"),
+        (ForgetsOnSave, "select_learns_nothing"),
         (Careless, "never_nan"),
     ],
 )

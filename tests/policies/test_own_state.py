@@ -14,7 +14,7 @@ import evenhand as eh
 from evenhand.contracts import CONTRACTS
 from evenhand.leastsquares import Prior, absorb, coefficients, merge, regressions
 from evenhand.leastsquares._sums import sums
-from evenhand.policies import saving
+from evenhand.policies import POLICIES, saving
 from evenhand.policies._kernels import kernel, learn, score, settle
 from evenhand.policies._learned import with_more_arms
 from evenhand.policies._scores import add_up, score_arms
@@ -49,7 +49,7 @@ def _score(rule, memory, t):
         memory.work[UPPER, i] = rule.weight * memory.own.total[i] - arm_count(memory, i)
 
 
-class Recall(eh.Policy):
+class Recaller(eh.Policy):
     """Plays by sums of its own, less how often it learned of an arm."""
 
     def learns(self):
@@ -60,7 +60,7 @@ class Recall(eh.Policy):
 
 
 def make(**settings):
-    return Recall(["F", "F", "M", "M"], n_features=2, horizon=100, seed=1, **settings)
+    return Recaller(["F", "F", "M", "M"], n_features=2, horizon=100, seed=1, **settings)
 
 
 def taught(rows, **settings):
@@ -194,17 +194,17 @@ def test_what_was_changed_is_told(change):
 @pytest.mark.slow
 def test_it_simulates_and_logs_like_any_other(tmp_path):
     world = eh.SyntheticWorld(n_arms=4, n_sensitive=2)
-    frame = eh.simulate_log(Recall, world, 50, seed=3, path=tmp_path / "log.csv")
+    frame = eh.simulate_log(Recaller, world, 50, seed=3, path=tmp_path / "log.csv")
     again = eh.replay(tmp_path / "log.csv")
     assert again.own.seen.sum() == len(frame) == 50
-    runs = eh.simulate([Recall], world, 50, replications=3, seed=3, workers=1).runs
-    other = eh.simulate([Recall], world, 50, replications=3, seed=3, workers=2).runs
+    runs = eh.simulate([Recaller], world, 50, replications=3, seed=3, workers=1).runs
+    other = eh.simulate([Recaller], world, 50, replications=3, seed=3, workers=2).runs
     assert runs["true_regret"].tolist() == other["true_regret"].tolist()
 
 
 @pytest.mark.parametrize("own", [None, (1.0,), Recalled([1.0], np.zeros(1)), [np.zeros(2)]])
 def test_what_cannot_be_saved_is_refused_when_it_is_made(own, monkeypatch):
-    monkeypatch.setattr(Recall, "learns", lambda self: own)
+    monkeypatch.setattr(Recaller, "learns", lambda self: own)
     with pytest.raises(ValueError, match="NamedTuple of NumPy arrays"):
         _ = make().counts
 
@@ -424,7 +424,7 @@ def test_an_update_that_keeps_nothing_says_so():
 def test_a_compiled_policy_learns_by_a_kernel():
     with pytest.raises(eh.errors.InputError, match=r"Mixed has a rule.*@kernel\(learn"):
 
-        class Mixed(Recall):
+        class Mixed(Recaller):
             def learn(self, arm, context, reward):
                 pass
 
@@ -531,14 +531,16 @@ def test_a_compiled_policy_of_a_users_keeps_the_promises():
     kept = [contract for contract in CONTRACTS if contract.__name__ not in others]
     assert len(kept) == len(CONTRACTS) - 2
     for contract in kept:
-        contract(Recall)
+        contract(Recaller)
 
 
 @pytest.mark.slow
 def test_types_of_the_users_stay_out_of_our_cache(tmp_path):
     """After this file's policy was compiled, a process that cannot import it runs our own."""
     make().select(np.ones((4, 2)))
-    eh.simulate([Recall], eh.SyntheticWorld(n_arms=4, n_sensitive=2), 5, replications=1, workers=1)
+    eh.simulate(
+        [Recaller], eh.SyntheticWorld(n_arms=4, n_sensitive=2), 5, replications=1, workers=1
+    )
     code = (
         "import numpy as np, evenhand as eh\n"
         "policy = eh.NaiveFair(['F', 'M'], n_features=2, horizon=9, seed=1)\n"
@@ -556,3 +558,86 @@ def test_plain_python_beside_a_rule_is_refused(name):
     """It would never be called, and nobody would notice."""
     with pytest.raises(eh.InputError, match=rf"Mine has a rule, and a method {name} in plain"):
         type("Mine", (eh.TopInterval,), {name: lambda *_: None})
+
+
+class Elsewhere(eh.Policy):
+    """Learns, and declares nothing: what it knows would be lost by a snapshot."""
+
+    def learn(self, arm, context, reward):
+        self.__dict__.setdefault("total", np.zeros(self.n_arms))[arm] += reward
+
+    def score(self, contexts):
+        return self.__dict__.get("total", np.zeros(self.n_arms))
+
+
+def test_a_learner_that_declares_nothing_is_not_saved(tmp_path):
+    path = tmp_path / "log.csv"
+    with eh.log_to(path, Elsewhere(["F", "M"], n_features=1, seed=1), snapshot_every=1) as logged:
+        for reward in (1.0, 3.0):
+            logged.absorb([0], [[1.0]], [reward])
+    with pytest.raises(eh.InputError, match=r"has its own learn, .* in the method learns, or"):
+        to_dict(logged.policy)
+    with eh.log_to(path) as again:  # no snapshot has less than the log
+        assert again.policy.total.tolist() == eh.replay(path).total.tolist() == [4.0, 0.0]
+
+
+class Shared(NamedTuple):
+    total: np.ndarray
+
+
+STARTS = Shared(np.ones(2))
+
+
+class FromShared(eh.Policy):
+    """Its `learns` returns the same arrays every time."""
+
+    def learns(self):
+        return STARTS
+
+    def learn(self, arm, context, reward):
+        self.own.total[arm] += reward
+
+    def score(self, contexts):
+        return self.own.total
+
+
+def test_what_learns_returns_is_copied():
+    policy = FromShared(["F", "M"], n_features=1, seed=1)
+    policy.absorb([0], [[1.0]], [10.0])
+    assert policy.own.total.tolist() == [11.0, 1.0] and STARTS.total.tolist() == [1.0, 1.0]
+    assert policy.clone().own.total.tolist() == [1.0, 1.0]
+    other = policy.clone()
+    other.absorb([1], [[1.0]], [5.0])
+    policy.merge(other)
+    assert policy.own.total.tolist() == [11.0, 6.0]
+
+
+class _Hidden(eh.TopInterval):
+    pass
+
+
+def test_a_class_that_would_not_be_found_is_not_saved(tmp_path):
+    policy = _Hidden(["F", "M"], n_features=1)
+    for write in (
+        lambda: policy.save(tmp_path / "p.json"),
+        lambda: eh.log_to(tmp_path / "l.csv", policy),
+    ):
+        with pytest.raises(eh.InputError, match=r"_Hidden cannot be saved, .* underscore"):
+            write()
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_classes_of_one_name_are_not_confused(tmp_path, monkeypatch):
+    """In any order of their imports: nothing says which of them wrote a file."""
+    monkeypatch.setattr("evenhand.policies._settings.TWINS", twins := {})
+    monkeypatch.setattr("evenhand.policies.base.TWINS", twins)
+    monkeypatch.setattr("evenhand.policies.saving.TWINS", twins)
+    kinds = [type("Twin", (eh.TopInterval,), {"__module__": name}) for name in ("team_a", "team_a")]
+    policy = kinds[1](["F", "M"], n_features=1)
+    policy.save(tmp_path / "p.json")
+    assert type(eh.load(tmp_path / "p.json")) is kinds[1]  # the newer of a notebook's cells
+    type("Twin", (eh.TopInterval,), {"__module__": "team_b"})
+    for call in (lambda: eh.load(tmp_path / "p.json"), lambda: policy.save(tmp_path / "p.json")):
+        with pytest.raises(eh.InputError, match=r"'Twin', which several classes .* team_a, team_b"):
+            call()
+    del POLICIES["Twin"]

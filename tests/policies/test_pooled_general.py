@@ -379,6 +379,25 @@ def test_membership_in_many_forms_is_the_same():
         assert policy.select(np.ones((4, D)), groups=given).groups.tolist() == rows
 
 
+class OfTheFirstGroup(eh.TopInterval):
+    """A rule of its own, which may go by `members.group_of`."""
+
+    def rule(self):
+        return super().rule()
+
+
+class OnMembership(OfTheFirstGroup):
+    takes_membership = True
+
+
+def test_a_rule_says_itself_whether_it_takes_membership():
+    """`members.group_of` has no groups that come with the round, and nobody would notice."""
+    groups = eh.Groups.per_round(2, ["F", "M"])
+    with pytest.raises(eh.InputError, match="OfTheFirstGroup compares arms by the group"):
+        OfTheFirstGroup(groups, n_features=1)
+    assert OnMembership(groups, n_features=1).select(np.ones((2, 1)), groups=["F", "M"]).arm < 2
+
+
 def test_fixed_groups_take_no_groups_and_other_policies_no_membership():
     with pytest.raises(eh.InputError, match="groups of this policy are fixed"):
         eh.TopInterval(["F", "M"], 1).select(np.ones((2, 1)), groups=["F", "M"])

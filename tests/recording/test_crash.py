@@ -416,15 +416,25 @@ def test_a_policy_that_fails_to_learn_leaves_no_trace(tmp_path):
 def test_an_interrupted_update_stops_the_log(tmp_path):
     """Whether it was learned is unknown, so from then on the state of the log counts."""
 
-    class Slow(eh.TopInterval):
-        def update(self, decision, reward):
-            raise KeyboardInterrupt
+    class Slow(eh.Policy):
+        is_slow = True
+
+        def learns(self):
+            return super().learns()  # it keeps nothing
+
+        def learn(self, arm, context, reward):
+            if Slow.is_slow:
+                raise KeyboardInterrupt
+
+        def score(self, contexts):
+            return contexts[:, 0]
 
     policy = Slow(["F", "M"], n_features=1, seed=1)
     logged = eh.log_to(tmp_path / "log.csv", policy)
     decision = logged.select([[1.0], [1.0]])
     with pytest.raises(KeyboardInterrupt):
         logged.update(decision, 1.0)
+    Slow.is_slow = False
     with pytest.raises(ValueError, match="an update was interrupted; open the log again"):
         logged.select([[1.0], [1.0]])
     with pytest.raises(ValueError, match="an update was interrupted"):

@@ -45,9 +45,12 @@ def test_failed_calls_are_taken_back(tmp_path):
         full = False
 
         def append(self, events):
-            super().append(events)
-            if self.full:  # too late: the events were added
+            if self.full:
                 raise OSError("no room")
+            super().append(events)
+
+        def take_back(self, seq):
+            raise AssertionError(f"{seq}: nothing was kept that could be taken back")
 
     ledger = Full()
     logged = eh.log_to(ledger, make())

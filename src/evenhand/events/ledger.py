@@ -95,7 +95,10 @@ class Ledger(Protocol):
         """
 
     def take_back(self, seq: int) -> None:
-        """Remove the events after `seq`, which the last call appended and nobody has read."""
+        """Remove the events after `seq`, which the last call appended and nobody has read.
+
+        It is only called after `append` has returned, if the policy then fails to learn.
+        """
 
     def read(self, after: int = 0) -> Iterator[Event]:
         """The events after number `after`, in their order."""

@@ -69,6 +69,7 @@ class Learned(Live):
         its, _ = other._learned_so_far()  # a copy, so that nobody holds two locks
         with self._lock:
             mine = self._state
+            self._changes[0] += 1
             merge(mine.arms, its.arms, self._prior)
             merge(mine.groups, its.groups, self._prior)
             self.merge_own(mine.own, its.own)

@@ -43,6 +43,8 @@ class Live(Settled):
                     f"not be called; mark a function with @kernel({name}, ...) for the rule, or "
                     "derive the class from Policy instead"
                 )
+        if "rule" in vars(cls) and "takes_membership" not in vars(cls):
+            cls.takes_membership = False  # another rule may not know where membership stands
 
     learns_groups: ClassVar[bool] = False
     """Whether group regressions are kept. They cost as much as those of the arms."""
@@ -60,8 +62,9 @@ class Live(Settled):
     """Whether widths follow variances that are estimated, and so may grow with data."""
 
     takes_membership: ClassVar[bool] = False
-    """Whether membership that comes with the round (`Groups.per_round`) makes sense: it follows
-    the features of every row."""
+    """Whether membership that comes with the round (`Groups.per_round`) makes sense. It follows the
+    features of every row, and `members.group_of` does not have it; so a class that writes a rule
+    says this anew."""
 
     # The maths, written by subclasses ------------------------------------------------------------
 
@@ -272,6 +275,7 @@ class Live(Settled):
             "_teach_true",
             "_settle",
             "_lock",
+            "_changes",
             "_compiled_state",
             "_regressions",
         )
@@ -289,6 +293,8 @@ class Live(Settled):
         # Held while a round is decided, while rewards are learned, and while what was learned is
         # read. A score in plain Python reads it within a round, so a thread may take it twice.
         self._lock = threading.RLock()
+        # How often something was learned: in a list, for setting an attribute takes time.
+        self._changes = [0]
 
     @cached_property
     def _prior(self) -> Prior | None:
@@ -335,6 +341,7 @@ class Live(Settled):
     def _new_state(self) -> State:
         own = self.learns()
         own_state(own, type(self).__name__)
+        own = type(own)(*(table.copy() for table in own))  # `learns` may return the same every time
         return make_state(
             self._group_sizes(),
             *self._shape,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from evenhand.policies.base import Policy
 
 POLICIES: dict[str, type[Policy]] = {}
+TWINS: dict[str, list[str]] = {}  # names of classes that several modules have, with the modules
 MOST_NUMBERS, _MOST = 2**30, "8 GiB of memory"
 
 
@@ -178,7 +179,7 @@ def own_learner(kind: type[Any]) -> str:
     """The method in which a user's policy may learn what its `learns` does not declare, or "".
 
     An `update` or `absorb` of its own may keep what it learns anywhere. A `learns` of the same
-    class, or of one derived from it, says what that is.
+    class, or of one derived from it, says what that is. A `learn` needs one from anywhere.
     """
 
     def place(name: str) -> int:
@@ -188,7 +189,19 @@ def own_learner(kind: type[Any]) -> str:
         users = not kind.__mro__[place(name)].__module__.startswith("evenhand.")
         if users and place(name) < place("learns"):
             return name
-    return ""
+    learn, learns = (kind.__mro__[place(name)].__module__ for name in ("learn", "learns"))
+    nobodys = learns.startswith("evenhand.") and not learn.startswith("evenhand.")
+    return "learn" if nobodys else ""
+
+
+def learns_by_update(kind: type[Any]) -> bool:
+    """Whether a user's policy has an `update` of its own, and no `absorb` that does the same."""
+    modules = {
+        name: next(base.__module__ for base in kind.__mro__ if name in vars(base))
+        for name in ("update", "absorb")
+    }
+    users = {name for name, module in modules.items() if not module.startswith("evenhand.")}
+    return users == {"update"}
 
 
 def declared(policy: Any) -> None:
@@ -197,10 +210,17 @@ def declared(policy: Any) -> None:
     name = own_learner(kind)
     if name and (policy.round or policy.counts.any()):
         raise InputError(
-            f"{kind.__name__} has its own {name}, and what that keeps would be lost; "
-            "declare that in the method learns and learn it in the method learn, or let learns "
-            "return super().learns() if it keeps nothing"
+            f"{kind.__name__} has its own {name}, and what that keeps would be lost; declare that "
+            f"in the method learns{'' if name == 'learn' else ' and learn it in the method learn'}"
+            ", or let learns return super().learns() if it keeps nothing"
         )
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two settings are equal; an array equals one of the same shape and numbers."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    return bool(one == other)
 
 
 def same_kind(policy: Any, other: Any) -> None:
@@ -211,7 +231,7 @@ def same_kind(policy: Any, other: Any) -> None:
         raise InputError(f"other is a {type(other).__name__}; allowed is a {type(policy).__name__}")
     mine, its = policy.settings(), other.settings()
     for name, value in mine.items():
-        if name not in ("seed", "horizon") and its[name] != value:
+        if name not in ("seed", "horizon") and not _same(its[name], value):
             raise InputError(
                 f"other has {name} = {_checks.shown(its[name])}, this policy has "
                 f"{_checks.shown(value)}; allowed are the same settings"

@@ -19,6 +19,7 @@ from evenhand.policies._learned import Learned
 from evenhand.policies._policy_state import PlainRule
 from evenhand.policies._settings import (
     POLICIES,
+    TWINS,
     known_noise,
     settings_of,
     singular_treatment,
@@ -79,6 +80,9 @@ class Policy(Learned):
             raise InputError(f"{cls.__name__} is the name of a policy in evenhand; use another")
         if not cls.__name__.startswith("_"):
             POLICIES[cls.__name__] = cls
+            modules = [kind.__module__ for kind in (taken, cls) if kind is not None]
+            if len({*modules, "__main__", "__mp_main__"}) > 3:  # a script may import itself
+                TWINS[cls.__name__] = list(dict.fromkeys([*TWINS.get(cls.__name__, []), *modules]))
         # A rule is made once; a score in plain Python reads its settings in every round.
         cls._fixed = frozenset(settings_of(cls if cls.is_compiled() else Policy))
 
@@ -295,6 +299,7 @@ class Policy(Learned):
                 int(decision.round),
                 True,
             )
+            self._changes[0] += good
             if good and not self._is_compiled:
                 self.learn(int(arm), context, value)
         if not good:
@@ -319,6 +324,7 @@ class Policy(Learned):
             self.update(decision, reward)
         groups = self._members.group_of
         with self._lock:
+            self._changes[0] += 1
             for place, item in enumerate(decisions):
                 self._teach_true(
                     self._rule,
@@ -367,6 +373,7 @@ class Policy(Learned):
         group_of, last = self._members.group_of, len(checked[0]) - 1
         numbers = checking.rounds_of(rounds, len(checked[0]))
         with self._lock:
+            self._changes[0] += 1
             for place, (arm, row, value) in enumerate(zip(*checked, strict=True)):
                 self._teach(
                     self._rule_of_learning,
@@ -383,12 +390,11 @@ class Policy(Learned):
 
     def _scored_in_python(self, rows: NDArray[np.float64], t: int) -> NamedTuple:
         """The scores of round t from `score`, as a rule that holds them."""
-        before = self.round
-        self.__dict__["round"] = t - 1  # which `score` and the widths go by
-        try:
-            return PlainRule(self._table_of_scores(rows))
-        finally:
-            self.__dict__["round"] = before
+        policy = self
+        if t != self.round + 1:  # `score` and the widths go by `round`, and other threads read it
+            policy = object.__new__(type(self))
+            policy.__dict__.update(self.__dict__, round=t - 1)
+        return PlainRule(policy._table_of_scores(rows))
 
     def _table_of_scores(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """What `score` returns, with rows for the scores that it leaves out."""

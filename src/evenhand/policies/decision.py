@@ -83,7 +83,10 @@ class Decision:
         >>> policy.update(decision, reward=0.5)
     """
 
-    __slots__ = ("arm", "context", "explored", "groups", "propensity", "reward", "round", "scores")
+    __slots__ = (
+        *("arm", "context", "explored", "groups", "propensity", "reward", "round", "scores"),
+        "__weakref__",
+    )
 
     def __init__(
         self,

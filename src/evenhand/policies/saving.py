@@ -24,7 +24,7 @@ from evenhand.leastsquares._layout import COUNT, PRIOR, RANK, RIDGE
 from evenhand.leastsquares._saved import from_saved, saved_tail, shape_for, to_saved
 from evenhand.leastsquares._vectors import LANES
 from evenhand.policies._saved_settings import plain_setting, rich_setting
-from evenhand.policies._settings import POLICIES, constructed, declared
+from evenhand.policies._settings import POLICIES, TWINS, constructed, declared
 from evenhand.policies._state import estimate_noise
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def to_dict(policy: Policy) -> dict[str, Any]:
         ('TopInterval', 3, 3)
     """
     declared(policy)
+    _can_be_found(type(policy))
     state, round = policy._learned_so_far()
     tables = [to_saved(state.arms), to_saved(state.groups), *state.own]
     head = {
@@ -173,11 +174,27 @@ def load(path: str | Path) -> Policy:
         raise error.reworded(lambda message: f"{path}: {_short(message, str)}") from error
 
 
+def _can_be_found(kind: type[Policy]) -> None:
+    """Refuse to save a policy whose class would not be found, or whose name means another."""
+    known = POLICIES.get(kind.__name__)
+    if known is None:
+        raise InputError(
+            f"{kind.__name__} cannot be saved, for a class whose name begins with an underscore is "
+            "not found again; rename it"
+        )
+    _kind(kind.__name__)
+
+
 def _kind(name: Any) -> type[Policy]:
     if name not in POLICIES:
         raise InputError(
             f"policy is {_short(name)}, which is not known here: import the module that defines it "
             f"first; known are {', '.join(sorted(POLICIES))}"
+        )
+    if name in TWINS:
+        raise InputError(
+            f"policy is {_short(name)}, which several classes are called, in "
+            f"{', '.join(TWINS[name])}; rename one, or import the right one only"
         )
     return POLICIES[name]
 

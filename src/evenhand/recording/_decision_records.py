@@ -171,8 +171,18 @@ def columns_of(features: Sequence[object] | None, policy: Policy) -> tuple[str, 
     return (*names, *policy.groups.columns) if policy.groups.changes else names
 
 
-def past_decisions(events: Iterable[Event], ids: Collection[str]) -> dict[str, Decision]:
-    """The decisions with these ids, each as it was when its true reward came, or as it is now.
+class Past(NamedTuple):
+    """A decision as the policy made it, and as it was when its true reward came, or is now.
+
+    They differ if a human chose another arm.
+    """
+
+    made: Decision
+    learned: Decision
+
+
+def past_decisions(events: Iterable[Event], ids: Collection[str]) -> dict[str, Past]:
+    """The decisions with these ids.
 
     A true reward may come years later, so decisions are not kept in memory until then: finding any
     number of them takes one pass over the log.
@@ -182,20 +192,23 @@ def past_decisions(events: Iterable[Event], ids: Collection[str]) -> dict[str, D
         >>> from evenhand.recording._decision_records import past_decisions
         >>> made = DecisionMade(1, 0, "a", 1, 2, 0.5, False, (1.0,), None, None)
         >>> past = past_decisions([made, RewardObserved(2, 0, "a", 3.0)], {"a"})
-        >>> past["a"].arm, past["a"].reward
+        >>> past["a"].made.arm, past["a"].learned.reward
         (2, 3.0)
     """
-    decisions: dict[str, Decision] = {}
+    decisions: dict[str, Past] = {}
     done: set[str] = set()
     for event in events:
         if event.id not in ids or event.id in done:
             continue
         if isinstance(event, DecisionMade):
-            decisions[event.id] = _decision(event.round, event.arm, event.context)
+            made = _decision(event.round, event.arm, event.context)
+            decisions[event.id] = Past(made, made)
         elif isinstance(event, Overridden):
-            decisions[event.id] = _decision(decisions[event.id].round, event.arm, event.context)
+            made = decisions[event.id].made
+            chosen = _decision(made.round, event.arm, event.context)
+            decisions[event.id] = Past(made, chosen)
         elif isinstance(event, RewardObserved):
-            decisions[event.id].reward = event.reward
+            decisions[event.id].learned.reward = event.reward
         elif isinstance(event, TrueRewardObserved):
             done.add(event.id)
     return decisions

@@ -15,6 +15,7 @@ from evenhand.events._header import About
 from evenhand.events._ids import new_key
 from evenhand.events.file_ledger import FileLedger
 from evenhand.events.ledger import Ledger
+from evenhand.policies._settings import learns_by_update
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict
 from evenhand.recording._decision_records import columns_of
@@ -102,6 +103,11 @@ def _begin(
     if policy is None:
         raise InputError(
             f"path is {ledger.name!r}, where there is no log; give a policy", value=ledger.name
+        )
+    if learns_by_update(type(policy)):
+        raise InputError(
+            f"{type(policy).__name__} has its own update, which a replay does not call; learn in "
+            "the method learn instead"
         )
     names = columns_of(features, policy)
     truth = policy.learns_truth

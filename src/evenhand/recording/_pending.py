@@ -160,12 +160,20 @@ class Pending:
         if round not in self.kept:
             raise InputError(f"decision of round {round} already has its reward; it counts once")
         if isinstance(decision, Decision) and not self.is_this(decision):
-            raise InputError(
-                f"decision is {decision!r}, which differs from that of round {round} in this log; "
-                "it was changed, or made by another policy",
-                value=decision,
-            )
+            raise self._another(decision)
         return round
+
+    def check_alike(self, decision: Decision, made: Decision) -> None:
+        """Raise if a decision is not the one that was made in its round."""
+        if int(decision.arm) != made.arm or not np.array_equal(decision.row, made.row):
+            raise self._another(decision)
+
+    def _another(self, decision: Decision) -> InputError:
+        return InputError(
+            f"decision is {decision!r}, which differs from that of round {decision.round} in this "
+            "log; it was changed, or made by another policy",
+            value=decision,
+        )
 
     def without_truth(self, decision: object) -> int:
         """The same, for a decision whose true reward was not learned yet."""

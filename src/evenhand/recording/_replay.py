@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from evenhand._columns.file_formats import Reading
 from evenhand.errors import DamagedError, DataError, InputError, blank, entries_of, setting
 from evenhand.events._formats import format_of
-from evenhand.events._header import About
+from evenhand.events._header import NUMBERED, About
 from evenhand.events._read import of_another, read_whole, refuse_for_own
 from evenhand.events._schema import checked
 from evenhand.events._tables import log_path
@@ -28,9 +28,8 @@ from evenhand.events.event import Event, RewardObserved, RowsAbsorbed, TrueRewar
 from evenhand.events.file_ledger import FileLedger
 from evenhand.events.ledger import Ledger, Snapshot
 from evenhand.policies.base import Policy
-from evenhand.policies.decision import Decision
 from evenhand.policies.saving import from_dict, to_dict
-from evenhand.recording._decision_records import columns_of, past_decisions
+from evenhand.recording._decision_records import Past, columns_of, past_decisions
 from evenhand.recording._pending import Pending
 
 
@@ -74,7 +73,7 @@ class _Batch:
 def fold(policy: Policy, pending: Pending, ledger: Ledger) -> None:
     """Apply the events that come next; rewards are learned in the order in which they came."""
     events: Iterable[Event] = ledger.read(pending.seq)
-    past: dict[str, Decision] = {}
+    past: dict[str, Past] = {}
     if pending.learns_truth:
         events = list(events)
         true = {event.id for event in events if isinstance(event, TrueRewardObserved)}
@@ -89,7 +88,7 @@ def fold(policy: Policy, pending: Pending, ledger: Ledger) -> None:
             batch.add(event.arms, event.contexts, event.rewards, rounds)
         elif pending.learns_truth and isinstance(event, TrueRewardObserved):
             batch.learn()
-            policy.update(past[event.id], true_reward=event.reward)
+            policy.update(past[event.id].learned, true_reward=event.reward)
     batch.learn()
     policy.round = pending.round
 
@@ -189,6 +188,8 @@ def restored(ledger: Ledger, snapshots: bool) -> tuple[Policy, Pending]:
         raise InputError(f"log is {ledger.name!r}, where there is no log", value=ledger.name)
     while True:
         snapshot = ledger.newest_snapshot(before) if snapshots else None
+        if snapshot is not None and before is not None and snapshot.seq >= before:
+            snapshot = None  # it was useless before: the ledger does not go by `before`
         try:
             policy, pending = start(about, snapshot)
             fold(policy, pending, ledger)
@@ -216,6 +217,8 @@ def _is_as_it_ended(about: About, policy: Policy, pending: Pending) -> bool:
     """Whether the state is that in which the log was closed, or the log continued after it."""
     state = about.state or {}
     same = (pending.round, pending.learned) == (state.get("round"), state.get("learned"))
+    if about.version >= NUMBERED:  # older logs do not say which event was the last
+        same = same and pending.seq == about.head
     return not same or checksum(policy) == state["sha256"]
 
 

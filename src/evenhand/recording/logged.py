@@ -9,6 +9,7 @@ from functools import partial, wraps
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self, TypeVar, cast
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,6 +34,7 @@ from evenhand.recording._pending import Pending
 from evenhand.recording._replay import checksum, state_of
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+Learn = Callable[[], None]
 
 
 def _in_turn(method: Method) -> Method:
@@ -82,8 +84,10 @@ class LoggedPolicy:
         self._turn = RLock()
         self._wide = ledger.about is not None and ledger.about.candidates
         self._taken = pending.seq  # the last event that a snapshot was tried for
-        # How many rewards the policy knew before the log began.
-        self._before = int(policy.counts.sum()) - pending.learned
+        # What the policy had learned when it last learned through this log, or elsewhere.
+        self._known, self._is_outside = policy._changes[0], False
+        # Decisions as `select` returned them, as long as somebody has them.
+        self._made: WeakValueDictionary[int, Decision] = WeakValueDictionary()
 
     # What is logged -----------------------------------------------------------------------------
 
@@ -115,14 +119,14 @@ class LoggedPolicy:
         """
         policy, ledger, pending = self.policy, self.ledger, self._pending
         self._check()
-        before, last = pending.round, ledger.head
+        before = pending.round
         if policy.round != before:
             raise InputError(
                 f"the policy is in round {policy.round}, but its log in round {before}: it decided "
                 "outside its log; open the log again"
             )
         name = pending.new_id(id)
-        event = None
+        event, is_kept = None, False
         try:
             if policy.groups.changes:
                 contexts = joined(policy, contexts, groups)
@@ -131,15 +135,18 @@ class LoggedPolicy:
             all_arms: Any = (None, None)
             if self._wide:
                 all_arms = with_candidates(policy, record, contexts, available)
-            event = DecisionMade(last + 1, now(), name, *record, *all_arms)
+            event = DecisionMade(pending.seq + 1, now(), name, *record, *all_arms)
             ledger.append((event,))
+            is_kept = True
             pending.take(event)
         except BaseException:  # undo everything
             policy.round = before
-            if event is not None:
+            if event is not None and is_kept:  # otherwise the ledger kept nothing, by its promise
                 pending.undo(event)
-            ledger.take_back(last)
+                ledger.take_back(event.seq - 1)
             raise
+        if pending.learns_truth:
+            self._made[decision.round] = decision
         return decision
 
     @_in_turn
@@ -161,39 +168,25 @@ class LoggedPolicy:
             true_reward: the true reward of each decision, see `true_reward`; given with the
                 observed one, at any time after it, or without one.
         """
-        if true_reward is not None:
-            is_batch = not isinstance(decision, (Decision, str)) and isinstance(decision, Iterable)
-            given: list[Any] = list(decision) if is_batch else [decision]  # type: ignore[arg-type]
-            values = self._true_values(given, true_reward)
-            if reward is not None:
-                self.update(given if is_batch else given[0], reward)
-            self._learn_true(given, values)
+        if true_reward is None:
+            if reward is None:
+                raise InputError("reward is missing; give the observed reward, or a true_reward")
+            self._learn(*self._observed(decision, reward))
             return
+        is_batch = not isinstance(decision, (Decision, str)) and isinstance(decision, Iterable)
+        given: list[Any] = list(decision) if is_batch else [decision]  # type: ignore[arg-type]
+        values = self._true_values(given, true_reward)
         if reward is None:
-            raise InputError("reward is missing; give the observed reward, or a true_reward")
-        if isinstance(decision, Decision):
-            value = checking.reward_of(reward)
-            round = self._find(decision)
-            if round in self._pending.overridden:
-                decision = self._pending.decision(round)
-            self._learn(self._rewards([round], [value]), self.policy.update, decision, value)
+            self._learn(*self._true(given, values))
             return
-        is_batch = isinstance(decision, Iterable) and not isinstance(decision, str)
-        given = list(decision) if is_batch else [decision]  # type: ignore[arg-type]
-        if not is_batch and np.ndim(reward):
-            raise InputError(
-                f"reward is {reward!r}; allowed is one number for one decision", value=reward
-            )
-        rounds = [self._find(item) for item in given]
-        if len(set(rounds)) < len(rounds):
-            raise InputError("decision names a round twice; a decision has one reward")
-        decisions = [self._pending.decision(round) for round in rounds]
-        rows = np.reshape([item.row for item in decisions], (-1, self.policy._shape[1]))
-        observations = self._observations([item.arm for item in decisions], rows, reward)
-        if rounds:
-            events = self._rewards(rounds, observations[2].tolist())
-            by_round = (rounds,) if self.policy.learns_by_round else ()
-            self._learn(events, self.policy.absorb, *observations, *by_round)
+        events, learn = self._observed(given if is_batch else given[0], reward)
+        true_events, _ = self._true(given, values, after=events)
+
+        def learn_both() -> None:
+            learn()
+            self._true(given, values, rewarded=True)[1]()
+
+        self._learn([*events, *true_events], learn_both)  # one call is kept as a whole or not
 
     @_in_turn
     def absorb(
@@ -206,9 +199,9 @@ class LoggedPolicy:
         if observations[2].size:
             numbers, rows, values = (column.tolist() for column in observations)
             contexts_ = tuple(map(tuple, rows))
-            seq = self.ledger.head + 1
+            seq = self._pending.seq + 1
             event = RowsAbsorbed(seq, now(), None, tuple(numbers), contexts_, tuple(values))
-            self._learn([event], self.policy.absorb, *observations)
+            self._learn([event], partial(self.policy.absorb, *observations))
 
     @_in_turn
     def override(
@@ -235,7 +228,7 @@ class LoggedPolicy:
                 f"arm is {arm!r}, which the policy chose; allowed is another arm", value=arm
             )
         name = self._pending.id_of(round)
-        seq, row = self.ledger.head + 1, tuple(rows[0].tolist())
+        seq, row = self._pending.seq + 1, tuple(rows[0].tolist())
         self._learn([Overridden(seq, now(), name, chosen, row)], _nothing)
 
     @_in_turn
@@ -250,7 +243,7 @@ class LoggedPolicy:
             decision: the result of `select`, its round or its id.
             value: any finite number.
         """
-        self._learn_true([decision], self._true_values([decision], value))
+        self._learn(*self._true([decision], self._true_values([decision], value)))
 
     def _true_values(self, given: list[Any], true_reward: ArrayLike) -> list[float]:
         """The true rewards of decisions that may have one, checked."""
@@ -266,24 +259,80 @@ class LoggedPolicy:
             raise InputError("decision names a round twice; a decision has one true reward")
         return [checking.reward_of(value, "true_reward") for value in values]
 
-    def _learn_true(self, given: list[Any], values: list[float]) -> None:
-        at, first, pending = now(), self.ledger.head + 1, self._pending
+    def _observed(self, decision: Any, reward: ArrayLike) -> tuple[list[Event], Learn]:
+        """The events of observed rewards, and how the policy learns them."""
+        if isinstance(decision, Decision):
+            value = checking.reward_of(reward)
+            round = self._find(decision)
+            if round in self._pending.overridden:
+                decision = self._pending.decision(round)
+            return self._rewards([round], [value]), partial(self.policy.update, decision, value)
+        is_batch = isinstance(decision, Iterable) and not isinstance(decision, str)
+        given = list(decision) if is_batch else [decision]
+        if not is_batch and np.ndim(reward):
+            raise InputError(
+                f"reward is {reward!r}; allowed is one number for one decision", value=reward
+            )
+        rounds = [self._find(item) for item in given]
+        if len(set(rounds)) < len(rounds):
+            raise InputError("decision names a round twice; a decision has one reward")
+        decisions = [self._pending.decision(round) for round in rounds]
+        rows = np.reshape([item.row for item in decisions], (-1, self.policy._shape[1]))
+        observations = self._observations([item.arm for item in decisions], rows, reward)
+        if not rounds:
+            return [], _nothing
+        by_round = (rounds,) if self.policy.learns_by_round else ()
+        events = self._rewards(rounds, observations[2].tolist())
+        return events, partial(self.policy.absorb, *observations, *by_round)
+
+    def _true(
+        self,
+        given: list[Any],
+        values: list[float],
+        after: Sequence[Event] | None = None,
+        rewarded: bool = False,
+    ) -> tuple[list[Event], Learn]:
+        """The events of true rewards, and how the policy learns them.
+
+        Args:
+            given: the decisions.
+            values: their true rewards.
+            after: the observed rewards of the same call; then how to learn is asked again, once
+                those are in the log.
+            rewarded: whether all have an observed reward, which some may not know of yet.
+        """
+        at, pending = now(), self._pending
+        first = pending.seq + 1 + len(after or ())
         names = [pending.id_of(pending.without_truth(item)) for item in given]
         events: list[Event] = [
             TrueRewardObserved(first + place, at, name, value)
             for place, (name, value) in enumerate(zip(names, values, strict=True))
         ]
-        if not pending.learns_truth:
-            self._learn(events, _nothing)
-            return
+        if not pending.learns_truth or after is not None:
+            return events, _nothing
         sought = {
             name
             for name, item in zip(names, given, strict=True)
-            if not isinstance(item, Decision) or item.reward is None
+            if not self._has(item) or (rewarded and item.reward is None)
         }
         past = past_decisions(self.ledger.read(), sought) if sought else {}
-        decisions = [past.get(name, item) for name, item in zip(names, given, strict=True)]
-        self._learn(events, partial(self.policy.update, decisions, true_reward=values))
+        for name, item in zip(names, given, strict=True):
+            if name in past and isinstance(item, Decision):
+                pending.check_alike(item, past[name].made)
+        decisions = [
+            past[name].learned if name in past else item
+            for name, item in zip(names, given, strict=True)
+        ]
+        return events, partial(self.policy.update, decisions, true_reward=values)
+
+    def _has(self, item: Any) -> bool:
+        """Whether this is a decision as `select` returned it, with the reward that it has."""
+        pending = self._pending
+        if not isinstance(item, Decision) or self._made.get(item.round) is not item:
+            return False
+        if item.round in pending.overridden:
+            return False
+        return item.reward is not None or (item.round in pending.kept and pending.is_this(item))
 
     # The log ------------------------------------------------------------------------------------
 
@@ -306,7 +355,8 @@ class LoggedPolicy:
     def flush(self) -> None:
         """Wait until everything so far would survive a power failure."""
         if self._open:
-            self.ledger.sync()
+            self._check()
+            self._sync()
 
     @_in_turn
     def close(self) -> None:
@@ -331,8 +381,12 @@ class LoggedPolicy:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self._broken:  # the error that broke it is what should be seen
+            self._open = False
+            self.ledger.release()
+        else:
+            self.close()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "policy":
@@ -350,23 +404,31 @@ class LoggedPolicy:
 
     def _rewards(self, rounds: list[int], values: list[float]) -> list[Event]:
         at, id_of = now(), self._pending.id_of
-        pairs = enumerate(zip(rounds, values, strict=True), start=self.ledger.head + 1)
+        pairs = enumerate(zip(rounds, values, strict=True), start=self._pending.seq + 1)
         return [RewardObserved(seq, at, id_of(round), value) for seq, (round, value) in pairs]
 
-    def _learn(self, events: list[Event], learn: Any, *arguments: Any) -> None:
+    def _learn(self, events: list[Event], learn: Learn) -> None:
         """Log first, then learn: an event can be taken back, but learning cannot."""
-        last = self.ledger.head
+        if not events:
+            return
+        last, is_kept, before = self._pending.seq, False, self.policy._changes[0]
+        self._is_outside |= self._known != before
         try:
             self.ledger.append(events)
-            learn(*arguments)
+            is_kept = True
+            learn()
             for event in events:
                 self._pending.take(event)
         except Exception:
-            self.ledger.take_back(last)
+            if self.policy._changes[0] != before:
+                self._broken = "the policy failed while it learned, and may know a part of it"
+            if is_kept:
+                self.ledger.take_back(last)
             raise
         except BaseException:  # it may or may not have been learned; the log says that it was
             self._broken = "an update was interrupted"
             raise
+        self._known = self.policy._changes[0]
 
     def _snapshot(self) -> None:
         """Save the state, if it is that of the log and can be restored completely.
@@ -376,8 +438,8 @@ class LoggedPolicy:
         """
         policy, pending = self.policy, self._pending
         self._taken = pending.seq
-        outside = int(policy.counts.sum()) != self._before + pending.learned
-        if outside or policy.round != pending.round or own_learner(type(policy)):
+        is_outside = self._is_outside or self._known != policy._changes[0]
+        if is_outside or policy.round != pending.round or own_learner(type(policy)):
             return
         try:
             state = state_of(policy, pending)
@@ -388,8 +450,16 @@ class LoggedPolicy:
                 stacklevel=2,
             )
             return
+        self._sync()  # an error of the disk about events is not one about a snapshot
         with suppress(OSError, ValueError, TypeError):
             self.ledger.snapshot(state, pending.seq)
+
+    def _sync(self) -> None:
+        try:
+            self.ledger.sync()
+        except OSError:  # the system may have dropped what it could not write
+            self._broken = "its disk failed"
+            raise
 
     def _check(self) -> None:
         """Raise an error if calls are not allowed; write a snapshot if one is due."""
