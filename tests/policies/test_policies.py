@@ -387,7 +387,7 @@ def test_a_policy_in_plain_python_may_change_settings_of_its_own():
         policy.delta = 0.5
 
 
-class PlainTopInterval(eh.Policy):
+class TopIntervalInPython(eh.Policy):
     def score(self, contexts):
         estimate, width = self.intervals(contexts)
         return estimate + width
@@ -395,10 +395,10 @@ class PlainTopInterval(eh.Policy):
 
 def test_plain_propensities_of_another_round_are_of_its_widths():
     """Without a horizon widths grow with the round, most of all that of the arm seen least."""
-    kinds, at = (PlainTopInterval, eh.TopInterval), {}
+    kinds, at = (TopIntervalInPython, eh.TopInterval), {}
     for kind in kinds:
         policy = kind(["F", "M"], n_features=1, exploration="none", seed=1)
         policy.absorb([0] * 9 + [1] * 16, np.ones((25, 1)), [1.0] * 9 + [1.4] * 16)
         at[kind] = [policy.propensities(np.ones((2, 1)), round=t).tolist() for t in (1, 10**6)]
         assert policy.round == 0
-    assert at[PlainTopInterval] == at[eh.TopInterval] == [[0.0, 1.0], [1.0, 0.0]]
+    assert at[TopIntervalInPython] == at[eh.TopInterval] == [[0.0, 1.0], [1.0, 0.0]]

@@ -392,7 +392,7 @@ class OnMembership(OfTheFirstGroup):
 
 def test_a_rule_says_itself_whether_it_takes_membership():
     """`members.group_of` has no groups that come with the round, and nobody would notice."""
-    groups = eh.Groups.per_round(2, ["F", "M"])
+    groups = eh.Groups.per_round(2, {"sex": ["F", "M"]})
     with pytest.raises(eh.InputError, match="OfTheFirstGroup compares arms by the group"):
         OfTheFirstGroup(groups, n_features=1)
     assert OnMembership(groups, n_features=1).select(np.ones((2, 1)), groups=["F", "M"]).arm < 2
