@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from zipfile import ZipFile
 
 import numpy as np
 import pandas as pd
@@ -129,3 +131,64 @@ def test_settings_of_files_are_for_logs_of_others(tmp_path):
         logged.update(logged.select(np.ones((2, 1))), 1.0)
     with pytest.raises(eh.InputError, match="encoding is for logs that evenhand did not write"):
         eh.offpolicy.read_logged(tmp_path / "log.csv", encoding="latin-1")
+
+
+def compressed(table: pd.DataFrame, path) -> None:
+    """The table as CSV or lines of JSON, compressed as the name says."""
+    is_json = ".jsonl" in path.suffixes
+    text = table.to_json(orient="records", lines=True) if is_json else table.to_csv(index=False)
+    if path.suffix.lower() == ".gz":
+        path.write_bytes(gzip.compress(text.encode()))
+    elif path.suffix.lower() == ".zst":
+        pyarrow = pytest.importorskip("pyarrow")
+        with pyarrow.output_stream(str(path), compression="zstd") as file:
+            file.write(text.encode())
+    elif path.suffix.lower() == ".zip":
+        with ZipFile(path, "w") as archive:
+            archive.writestr("people.csv", text)
+    else:
+        path.write_text(text)
+
+
+READ = ("a.csv", "a.txt", "a.csv.gz", "a.CSV.ZST", "a.csv.zip", "a.zip", "a.jsonl.gz", "a.jsonl.zst")
+
+
+@pytest.mark.parametrize("name", READ)
+def test_compressed_files_are_read_by_worlds_and_audits(tmp_path, name):
+    table, path = people(), tmp_path / name
+    compressed(table, path)
+    roles = {"group": "sexe", "reward": "payé"}
+    table.to_csv(tmp_path / "plain.csv", index=False)
+    worlds = [
+        eh.TableWorld(data, arms="métier", features=["dette"], **roles).bias(reference="M")
+        for data in (path, table)
+    ]
+    pd.testing.assert_frame_equal(worlds[0].by_group, worlds[1].by_group)
+    audits = [eh.audit(str(log), **roles).to_dict()["bias"] for log in (path, tmp_path / "plain.csv")]
+    assert audits[0] == audits[1]
+
+
+@pytest.mark.parametrize(
+    "name", ["a.parquet.gz", "a.xlsx.gz", "a.json.zip", "a.gz", "a.doc", "a", "a.csv.bz2"]
+)
+def test_what_no_door_reads_is_refused_by_all_alike(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(b"x")
+    roles, said = {"group": "sexe", "reward": "payé"}, set()
+    doors = (
+        lambda: eh.TableWorld(path, arms="métier", features=["dette"], **roles),
+        lambda: eh.audit(str(path), **roles),
+        lambda: eh.offpolicy.read_logged(path, columns={**roles, "arm": "métier"}),
+    )
+    for door in doors:
+        with pytest.raises(eh.InputError, match="allowed are files that end in") as raised:
+            door()
+        said.add(str(raised.value).partition("allowed are")[2])
+    assert len(said) == 1
+
+
+def test_a_note_beside_tables_is_not_one_of_them(tmp_path):
+    people().to_csv(tmp_path / "log.csv", index=False)
+    (tmp_path / "README.txt").write_text("what this is")
+    audit = eh.audit(str(tmp_path), group="sexe", reward="payé")
+    assert sum(audit.to_dict()["bias"]["observations"]) == N

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import json
-import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pandas as pd
 
+from evenhand._columns.compression import DAMAGED, opened
 from evenhand._columns.words import word
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
 
 PIECE = 1 << 22  # bytes
-DAMAGED = (OSError, EOFError, zlib.error)  # what reading a damaged gzip file raises
 # How to read what is written here, whatever an engine would guess.
 AS_WRITTEN = {"delim": ",", "quote": '"', "escape": '"', "header": True}
 AS_WRITTEN_SPARK = {"sep": ",", "multiLine": True}
@@ -42,7 +39,7 @@ def in_utf8(paths: Iterable[str], encoding: str, folder: str) -> dict[str, str]:
 def _transcode(path: str, encoding: str, target: Path) -> None:
     decoder, lines = codecs.getincrementaldecoder(encoding)("strict"), 1
     try:
-        with _opened(path) as file, target.open("w", encoding="utf-8", newline="") as out:
+        with opened(path) as file, target.open("w", encoding="utf-8", newline="") as out:
             while piece := file.read(PIECE):
                 text = decoder.decode(piece)
                 lines += text.count("\n")
@@ -63,22 +60,6 @@ def undecodable(path: str, problem: str, encoding: str) -> DataError:
         f"{path} {problem} that is not {encoding}; say what it is, such as "
         f"{setting('encoding', other)} or {setting('encoding', 'windows-1252')}"
     )
-
-
-@contextmanager
-def _opened(path: str) -> Iterator[IO[bytes]]:
-    """A file, decompressed if its name says that it is compressed."""
-    if path.lower().endswith(".gz"):
-        with gzip.open(path) as file:
-            yield file  # type: ignore[misc]
-    elif path.lower().endswith(".zst"):
-        import pyarrow as pa
-
-        with pa.input_stream(path, compression="zstd") as file:
-            yield file
-    else:
-        with Path(path).open("rb") as file:
-            yield file
 
 
 # Excel --------------------------------------------------------------------------------------------
@@ -174,14 +155,15 @@ def read_json(path: Path) -> pd.DataFrame:
     make it text.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with opened(path) as file:
+            text = file.read().decode("utf-8-sig")
         if text.lstrip().startswith("["):
             rows = json.loads(text)
         else:
             rows = [json.loads(line) for line in text.splitlines() if line.strip()]
     except UnicodeDecodeError as error:
         raise DataError(f"{path.name} is not UTF-8, as JSON must be; save it in UTF-8") from error
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, *DAMAGED) as error:
         raise DataError(f"{path.name} cannot be read as JSON: {error}; write it again") from error
     if not all(isinstance(row, dict) for row in rows):
         raise DataError(

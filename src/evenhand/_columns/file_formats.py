@@ -12,18 +12,21 @@ from pathlib import Path
 from typing import Any
 
 from evenhand import _checks
+from evenhand._columns.compression import COMPRESSED, GZIP, ZIP, ZSTANDARD, is_compressed
 from evenhand.errors import InputError, setting
 
 UTF8 = "utf-8"
 DECIMALS = (".", ",")
 TAB = ("\\t", "tab")  # as people write it on a command line
+CSV, PARQUET, JSON, EXCEL = "csv", "parquet", "json", "excel"
 ENDINGS = {
-    ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "json",
-    ".ndjson": "json", ".json": "json", ".xlsx": "excel", ".xlsm": "excel", ".xls": "excel",
+    ".parquet": PARQUET, ".pq": PARQUET, ".csv": CSV, ".tsv": CSV, ".txt": CSV, ".jsonl": JSON,
+    ".ndjson": JSON, ".json": JSON, ".xlsx": EXCEL, ".xlsm": EXCEL, ".xls": EXCEL,
 }  # fmt: skip
+COMPRESSIBLE = (CSV, JSON)  # the others are compressed inside
 # Which settings are about which kind of files.
-ABOUT = {"csv": ("encoding", "decimal", "delimiter"), "excel": ("sheet",)}
-CALLED = {"csv": "CSV files", "excel": "Excel files"}
+ABOUT = {CSV: ("encoding", "decimal", "delimiter"), EXCEL: ("sheet",)}
+CALLED = {CSV: "CSV files", EXCEL: "Excel files"}
 
 
 @dataclass(frozen=True)
@@ -105,11 +108,24 @@ def _known(encoding: str) -> str:
     return UTF8 if name == "utf-8-sig" else name
 
 
-def form_of(path: Path) -> str:
-    """ "csv", "parquet", "json" or "excel", by the name of a file; "" for any other."""
-    inside = path.with_suffix("") if path.suffix.lower() in (".gz", ".zip") else path
-    packed = inside != path
-    if path.suffix.lower() == ".zip" or inside.suffix.lower() == ".txt":
-        return "csv"
-    form = ENDINGS.get(inside.suffix.lower(), "")
-    return form if form == "csv" or not packed else ""
+def form_of(path: str | Path) -> str:
+    """ "csv", "parquet", "json" or "excel", by the name of a file; "" for any other.
+
+    Example:
+        >>> from evenhand._columns.file_formats import form_of
+        >>> form_of("log.tsv"), form_of("log.json.gz"), form_of("log.zip"), form_of("log.doc")
+        ('csv', 'json', 'csv', '')
+    """
+    path = Path(path)
+    if not is_compressed(path):
+        return ENDINGS.get(path.suffix.lower(), "")
+    inside = Path(path.stem).suffix.lower()
+    is_archive = path.suffix.lower() == ZIP  # an archive is often named after what it is about
+    form = ENDINGS.get(inside, CSV if is_archive else "")
+    return form if form in COMPRESSIBLE and not (is_archive and form == JSON) else ""
+
+
+def endings() -> str:
+    """The endings that a file may have, for messages."""
+    plain = ", ".join(ENDINGS)
+    return f"{plain} (CSV also with {', '.join(COMPRESSED)}; JSON with {GZIP}, {ZSTANDARD})"

@@ -7,22 +7,19 @@ spreadsheet: the column names are row 1.
 from __future__ import annotations
 
 import csv
-import gzip
 import os
-import zlib
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Any
-from zipfile import BadZipFile, ZipFile
+from typing import Any
 
 import pandas as pd
 
+from evenhand._columns.compression import DAMAGED, opened
 from evenhand._columns.conversion import from_excel, read_json, undecodable
-from evenhand._columns.file_formats import ENDINGS, UTF8, Reading, form_of
+from evenhand._columns.file_formats import CSV, EXCEL, JSON, PARQUET, UTF8, Reading, endings, form_of
 from evenhand._columns.missing_marks import Given, Marks, with_point, without_marks
 from evenhand._columns.words import NUMBER, tell
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
@@ -34,15 +31,7 @@ TRUTHS = {
 }
 CODE = r"^[+-]?0[0-9]"  # a number with a zero in front, which would be lost
 LOOKED_AT = 50  # records, to find the delimiter
-UNREADABLE = (  # what damaged files raise
-    pd.errors.ParserError,
-    csv.Error,
-    BadZipFile,
-    zlib.error,
-    EOFError,
-    OSError,
-    RuntimeError,
-)
+UNREADABLE = (pd.errors.ParserError, csv.Error, *DAMAGED)  # what damaged files raise
 
 
 def read_table(
@@ -59,8 +48,7 @@ def read_table(
 
     Args:
         data: a frame (pandas, or anything with `to_pandas` or the Arrow interface), a mapping of
-            columns, or the path of a file that ends in .csv, .tsv, .txt (also .gz, .zip),
-            .parquet, .json, .jsonl, .ndjson, .xlsx, .xlsm or .xls.
+            columns, or the path of a file of one of the formats in `file_formats.py`.
         missing_marks: what stands for a missing value, ["?", -9], or such lists by column,
             {"age": [-1], "*": ["?"]}, with "*" for every column.
         columns: those that will be used; all unless given.
@@ -84,32 +72,10 @@ def _read(
     labels: Collection[str],
 ) -> pd.DataFrame:
     if isinstance(data, (str, os.PathLike)):
-        path = Path(data).expanduser()
-        if not path.is_file():
-            raise InputError(
-                f"{setting('data')} is {str(data)!r}, but there is no such file; give the path of "
-                "one"
-            )
-        form = form_of(path)
-        if not form:
-            others = [ending for ending, form in ENDINGS.items() if form != "csv"]
-            raise InputError(
-                f"{setting('data')} is {str(data)!r}; allowed are files that end in .csv, .tsv or "
-                f".txt (also with .gz or .zip), or in {', '.join(others)}"
-            )
-        reading.check(form, path.name)
-        if form == "csv":
-            return _read_csv(path, columns, reading, labels)
+        frame = _read_file(Path(data).expanduser(), columns, reading, labels)
     else:
         reading.check("", f"a {type(data).__name__}")
-    if not isinstance(data, (str, os.PathLike)):
         frame = _pandas(data)
-    elif form == "excel":
-        return _read_excel(path, columns, reading, labels)
-    elif form == "json":
-        frame = read_json(path)
-    else:
-        frame = _read_parquet(path, columns)
     if isinstance(frame.columns, pd.MultiIndex):
         raise InputError(
             f"{setting('data')} has column names of several levels; give each column one name"
@@ -117,6 +83,32 @@ def _read(
     if not all(isinstance(name, str) for name in frame.columns):
         frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     return frame
+
+
+def _read_file(
+    path: Path, columns: Collection[str] | None, reading: Reading, labels: Collection[str]
+) -> pd.DataFrame:
+    if not path.is_file():
+        raise InputError(
+            f"{setting('data')} is {str(path)!r}, but there is no such file; give the path of one",
+            value=str(path),
+        )
+    form = form_of(path)
+    if not form:
+        raise InputError(
+            f"{setting('data')} is {str(path)!r}; allowed are files that end in {endings()}",
+            value=str(path),
+        )
+    reading.check(form, path.name)
+    if form == CSV:
+        return _read_csv(path, columns, reading, labels)
+    if form == EXCEL:
+        return _read_excel(path, columns, reading, labels)
+    if form == JSON:
+        return read_json(path)
+    if form == PARQUET:
+        return _read_parquet(path, columns)
+    raise AssertionError(f"nothing here reads {form} files")
 
 
 def row_of(frame: pd.DataFrame, where: pd.Series[bool]) -> str:
@@ -175,7 +167,7 @@ def _read_csv(
         if not head:
             raise DataError(f"{path.name} is empty; give a file with a line of column names")
         _check_first_row(path, head, mark)
-        with _opened(path) as file:
+        with opened(path) as file:
             frame = pd.read_csv(
                 file,
                 sep=mark,
@@ -230,7 +222,7 @@ def numbers_or_codes(text: pd.Series[Any], decimal: str) -> pd.Series[Any]:
 
 def _head(path: Path, mark: str, encoding: str) -> list[list[str]]:
     """The first records, without blank lines."""
-    with _opened(path) as file:
+    with opened(path) as file:
         text = TextIOWrapper(file, encoding, newline="")
         records = islice(csv.reader(text, delimiter=mark), LOOKED_AT)
         return [record for record in records if record]
@@ -268,29 +260,6 @@ def _kept(path: Path, names: list[str], columns: Collection[str] | None) -> dict
         for place, name in enumerate(names)
         if name.strip() and names.index(name) == place
     }
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
-    if path.suffix.lower() == ".gz":
-        with gzip.open(path) as file:
-            yield file  # type: ignore[misc]
-    elif path.suffix.lower() == ".zip":
-        with ZipFile(path) as archive:
-            inside = [
-                name
-                for name in archive.namelist()
-                if not name.endswith("/") and not name.startswith("__MACOSX/")
-            ]
-            if len(inside) != 1:
-                raise DataError(
-                    f"{path.name} holds {len(inside)} files; give one that holds a single table"
-                )
-            with archive.open(inside[0]) as file:
-                yield file
-    else:
-        with path.open("rb") as file:
-            yield file
 
 
 def _read_parquet(path: Path, columns: Collection[str] | None) -> pd.DataFrame:

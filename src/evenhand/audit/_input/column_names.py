@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from evenhand._columns.conversion import DAMAGED
+from evenhand._columns.compression import DAMAGED, opened
 from evenhand.audit._input.roles import columns_of, idle_names
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings
@@ -60,9 +60,10 @@ def _header(source: Source, names: Sequence[str]) -> Sequence[str]:
     engine_separator = source.reading.get("delim", source.reading.get("sep", ","))
     for separator in dict.fromkeys((engine_separator, ",", ";", "\t", "|")):
         try:
-            first = pd.read_csv(
-                path, sep=separator, header=None, nrows=1, dtype=str, keep_default_na=False
-            )
+            with opened(path) as file:
+                first = pd.read_csv(
+                    file, sep=separator, header=None, nrows=1, dtype=str, keep_default_na=False
+                )
         except (ValueError, ImportError, *DAMAGED):  # whatever it is, the engine has read it
             continue
         header = [str(cell) for cell in first.to_numpy(dtype=object).ravel()]

@@ -1,7 +1,8 @@
 """The files of a log as a table of DuckDB or Spark: Parquet, CSV, JSON and Excel.
 
-A new format is an ending in `evenhand._columns.file_formats` and a case in `open_files`; for
-worlds and off-policy values, which read files into pandas, one in `evenhand._columns.table_files`.
+A new format is an ending in `evenhand._columns.file_formats`, a case in `open_files`, and one in
+`evenhand._columns.table_files` for worlds and off-policy values, which read files into pandas. A
+format without its case is an error of ours.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from evenhand._columns.conversion import AS_WRITTEN, AS_WRITTEN_SPARK, from_excel, in_utf8
-from evenhand._columns.file_formats import Reading
+from evenhand._columns.compression import ZIP, ZSTANDARD
+from evenhand._columns.file_formats import CSV, EXCEL, JSON, PARQUET, UTF8, Reading
 from evenhand._columns.missing_marks import Marks
 from evenhand._columns.words import as_written
 from evenhand.audit._input.engines import VIEW, for_spark, open_duckdb, open_spark, spark_csv
@@ -27,23 +29,26 @@ def open_files(files: Files, engine: str, marks: Marks, spill: str, how: Reading
     paths, form, label, _ = files
     con = open_spark() if engine == "spark" else open_duckdb(spill)
     opened = Source(None, con, label, paths=tuple(paths), decimal=how.decimal or ".")
-    if form == "parquet":
+    if form == PARQUET:
         return replace(opened, table=_parquet(con, paths))
-    if form == "json" and engine == "spark":
+    if form == JSON and engine == "spark":
         table = spark_json(con, paths, ())
         return replace(opened, table=table, json=spark_kinds(table))
-    if form == "json":
+    if form == JSON:
         kinds = duckdb_kinds(con, paths)
         return replace(opened, table=duckdb_json(con, paths, kinds, ()), json=kinds)
     if engine == "spark":
         _check_spark(con, files, how)
+    if form not in (CSV, EXCEL):
+        raise AssertionError(f"no engine reads {form} files")
     moved = {}
-    if not spill and (form == "excel" or not how.is_utf8):
+    foreign = paths if not how.is_utf8 else [path for path in paths if _is_packed(path, engine)]
+    if not spill and (form == EXCEL or foreign):
         raise InputError("spill is empty; allowed is a folder: files that are converted go there")
-    if form == "excel":
+    if form == EXCEL:
         moved = from_excel(paths, how.sheet, spill)
-    elif not how.is_utf8:
-        moved = in_utf8(paths, str(how.encoding), spill)
+    elif foreign:
+        moved = in_utf8(foreign, how.encoding or UTF8, spill)
     opened = replace(
         opened,
         files=tuple(moved.get(path, path) for path in paths),
@@ -53,6 +58,11 @@ def open_files(files: Files, engine: str, marks: Marks, spill: str, how: Reading
         if engine == "spark":
             return _spark_csv(opened, form, how)
         return _duckdb_csv(opened, form, how, marks)
+
+
+def _is_packed(path: str, engine: str) -> bool:
+    """Whether a file is compressed in a way that the engine cannot undo."""
+    return path.lower().endswith((ZIP, ZSTANDARD) if engine == "spark" else ZIP)
 
 
 def _parquet(con: Any, paths: Sequence[str]) -> Any:
@@ -78,7 +88,8 @@ def _check_spark(con: Any, files: Files, how: Reading) -> None:
             f"{setting('decimal')} is ',', which Spark does not read; leave {setting('engine')} "
             "out, or write the numbers with a point"
         )
-    converted = files.form == "excel" or not how.is_utf8
+    packed = any(_is_packed(path, "spark") for path in files.paths)
+    converted = files.form == EXCEL or packed or not how.is_utf8
     if converted and not con._session.sparkContext.master.startswith("local"):
         raise DataError(
             f"{files.label} is converted on this machine, where a cluster of Spark cannot read it; "
@@ -91,7 +102,7 @@ def _spark_csv(opened: Source, form: str, how: Reading) -> Source:
     between = how.delimiter or ("\t" if tabs else ",")
     # A quote within quotes is written twice, as others write and read it.
     read: dict[str, Any] = {"header": True, "sep": between, "escape": '"'}
-    read |= AS_WRITTEN_SPARK if form == "excel" else {}
+    read |= AS_WRITTEN_SPARK if form == EXCEL else {}
     read["inferSchema"] = True
     table = spark_csv(opened.engine, opened.files, read, set())
     return replace(opened, table=table, reading=read)
@@ -100,7 +111,7 @@ def _spark_csv(opened: Source, form: str, how: Reading) -> Source:
 def _duckdb_csv(opened: Source, form: str, how: Reading, marks: Marks) -> Source:
     con, escaped = opened.engine, [as_pattern(path) for path in opened.files]
     read = {"sample_size": SNIFFED, **_several(escaped), **how.for_duckdb()}
-    read |= AS_WRITTEN if form == "excel" else {}
+    read |= AS_WRITTEN if form == EXCEL else {}
     read |= {"nullstr": ["", *marks.every]} if marks.every else {}
     table = con.read_csv(escaped, **read)
     # A column's own mark may come late in what looks like numbers, and would be an error.

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from evenhand._columns.compression import opened
 from evenhand.audit._input.engines import VIEW, for_spark
 from evenhand.audit._input.log_paths import as_pattern
 
@@ -69,8 +70,8 @@ def _is_array(path: str) -> bool:
 def _first_object(path: str) -> dict[str, Any]:
     """The first object of a file, for the order of its keys; empty where that is not easy."""
     try:
-        with Path(path).open(encoding="utf-8-sig") as file:
-            start = file.read(1 << 20).lstrip(" \t\r\n[")
+        with opened(path) as file:
+            start = file.read(1 << 20).decode("utf-8-sig", "ignore").lstrip(" \t\r\n[")
         first, _ = json.JSONDecoder().raw_decode(start)
     except (ValueError, OSError):
         return {}

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import re
 from collections.abc import Mapping, Sequence
 from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evenhand._columns.conversion import DAMAGED
-from evenhand._columns.file_formats import ENDINGS, Reading
+from evenhand._columns.compression import DAMAGED, opened
+from evenhand._columns.file_formats import CSV, PARQUET, Reading, endings, form_of
 from evenhand.errors import DataError, InputError, setting
 
 KINDS = "Parquet, CSV, JSON or Excel"
@@ -49,11 +48,13 @@ def find_files(name: str, otherwise: str, reading: Reading | None = None) -> Fil
         inside = [
             file
             for file in path.rglob("*")
-            if file.is_file() and _form(file) and not file.name.startswith(("_", "."))
+            if file.is_file() and form_of(file) and not file.name.startswith(("_", "."))
         ]
-        # Next to tables, a .json describes one of them, or is a report.
-        logs = [file for file in inside if file.suffix.lower() != ".json"]
-        paths = sorted(map(str, logs or inside))
+        # Next to tables, a .txt or an archive is a note, and a .json describes one of them or is a
+        # report.
+        tables = [file for file in inside if file.suffix.lower() not in (".txt", ".zip")] or inside
+        logs = [file for file in tables if file.suffix.lower() != ".json"]
+        paths = sorted(map(str, logs or tables))
         if not paths:
             raise InputError(
                 f"{setting('log')} is {name!r}, a folder without {KINDS} files", value=name
@@ -81,16 +82,11 @@ def as_pattern(path: str) -> str:
     return path if "\\" in path else PATTERN.sub(r"[\1]", path)
 
 
-def _form(path: Path) -> str:
-    ending = path.with_suffix("").suffix if path.suffix in (".gz", ".zst") else path.suffix
-    return ENDINGS.get(ending.lower(), "")
-
-
 def _checked(name: str, paths: list[str], label: str, reading: Reading) -> Files:
-    forms = {path: _form(Path(path)) for path in paths}
+    forms = {path: form_of(path) for path in paths}
     if "" in forms.values():
         raise InputError(
-            f"{setting('log')} is {name!r}; allowed are files that end in {', '.join(ENDINGS)}",
+            f"{setting('log')} is {name!r}; allowed are files that end in {endings()}",
             value=name,
         )
     form = forms[paths[0]]
@@ -109,9 +105,9 @@ def _checked(name: str, paths: list[str], label: str, reading: Reading) -> Files
             f"{setting('log')} is {name!r}, which is empty; an audit needs columns and rows",
             value=name,
         )
-    if form == "parquet":
+    if form == PARQUET:
         return Files(paths, form, label, _alike_parquet(paths) if len(paths) > 1 else "")
-    return Files(nonempty, form, label, _alike_csv(nonempty, reading) if form == "csv" else "")
+    return Files(nonempty, form, label, _alike_csv(nonempty, reading) if form == CSV else "")
 
 
 # The columns of several files ---------------------------------------------------------------------
@@ -165,12 +161,10 @@ def _kind(arrow: Any) -> str:
 def _alike_csv(paths: Sequence[str], reading: Reading) -> str:
     lines = {path: _first_line(path, reading) for path in paths}
     first, shuffled = lines[paths[0]], ""
-    if first is None:
-        return ""
     between = reading.delimiter or max(SEPARATORS, key=first.count)
     header = _split(first, between)
     for path, line in lines.items():
-        names = header if line in (None, first) else _split(str(line), between)
+        names = header if line == first else _split(line, between)
         _same_names(paths[0], header, path, names)
         shuffled = shuffled or (path if names != header else "")
     return shuffled
@@ -180,13 +174,11 @@ def _split(line: str, between: str) -> list[str]:
     return [cell.strip() for cell in next(csv.reader([line], delimiter=between), [])]
 
 
-def _first_line(path: str, reading: Reading) -> str | None:
-    """The first line of a CSV file; None where it cannot be read here, as with Zstandard."""
-    if path.endswith(".zst"):
-        return None
+def _first_line(path: str, reading: Reading) -> str:
+    """The first line of a CSV file."""
     encoding = "utf-8-sig" if reading.is_utf8 else str(reading.encoding)
     try:
-        with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
+        with opened(path) as file:
             start = file.read(FIRST_LINE)
     except DAMAGED as error:
         raise DataError(f"{path} cannot be read: {error}; write it again") from error
