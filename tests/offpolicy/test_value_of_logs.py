@@ -368,12 +368,16 @@ def test_positions_are_not_guessed():
 
 @pytest.mark.parametrize(
     ("column", "missing"),
-    [(["2026-01-31", "2026-02-01"], "error"), ([None, None], "fill"), ([None, None], "drop")],
+    [
+        (["2026-01-31", "2026-02-01", "2026-02-02"], "error"),
+        ([None] * 3, "fill"),
+        ([None] * 3, "drop"),
+    ],
     ids=["dates", "nothing to fill in", "nothing left"],
 )
 def test_no_advice_names_a_setting_that_there_is_not(column, missing):
     """Audits and worlds have `leave_out`; here features are named one by one."""
-    frame = pd.DataFrame({"arm": [0, 1], "click": [1, 0], "pscore": [0.5, 0.5], "when": column})
+    frame = pd.DataFrame({"arm": [0, 1, 1], "click": [1, 0, 1], "pscore": 0.5, "when": column})
     with pytest.raises(InputError, match="leave ") as error:
         eh.offpolicy.Logged.from_frame(frame, ["F", "M"], features=["when"], missing=missing)
     assert "leave_out" not in str(error.value)
