@@ -107,7 +107,7 @@ def test_single_arms_are_warned_of_by_name():
     with pytest.warns(UserWarning) as warned:
         eh.MultiGroupFairTopInterval(["a", "b", "b", "c"], n_features=1)
     assert [str(warning.message) for warning in warned] == [
-        "group a, c has a single arm: its bias cannot be told from the worth of that arm; "
+        "group a, c has a single arm: its bias cannot be told apart from the worth of that arm; "
         "give it more arms, or merge it with another group"
     ]
     # It points at the line that made the policy.

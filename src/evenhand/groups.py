@@ -225,7 +225,7 @@ class Groups:
         return self.names.index(str(name))
 
     def warn_of_single_arms(self) -> None:
-        """Warn of groups with a single arm, whose bias cannot be told from the arm's worth.
+        """Warn of groups with a single arm, whose bias cannot be told apart from their worth.
 
         The paper assumes more than one arm in every group.
 
@@ -240,8 +240,8 @@ class Groups:
         single = [name for name, size in zip(self.names, self.sizes, strict=True) if size == 1]
         if single:
             warnings.warn(
-                f"group {', '.join(single)} has a single arm: its bias cannot be told from the "
-                "worth of that arm; give it more arms, or merge it with another group",
+                f"group {', '.join(single)} has a single arm: its bias cannot be told apart from "
+                "the worth of that arm; give it more arms, or merge it with another group",
                 UserWarning,
                 stacklevel=3,
             )

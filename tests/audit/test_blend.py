@@ -395,7 +395,7 @@ def test_equal_averages_are_held_or_given_up_in_words():
     words = held.to_words()
     assert "That rests on the true rewards and on the assumption that the true averages" in words
     assert "do not contradict it clearly enough to drop it (test of equal averages:" in words
-    assert "By equal averages and true_reward together, among people with the same" in words
+    assert "From equal averages and true_reward combined, among people with the same" in words
     assert "shows no sign of the contrary (p = " in words and "WARNING" not in words
     other = eh.audit(log_of(3), reference="M")
     assert "that assumption is given up: how much of a gap is bias rests on the true" in str(other)
@@ -431,8 +431,7 @@ def test_what_cannot_be_tested_or_blended_is_said():
     short = eh.audit(log.assign(true_reward=few), reference="M")
     assert short.blend.measured is None and short.blend.bias is None
     assert (
-        "true_reward say is not taken together: too few rows have it in all groups but"
-        in str(short)
+        "true_reward are not combined: too few rows have it in all groups but" in str(short)
         or short.against_truth is None
     )
     flat = log.assign(x1=np.where(log.index % 4 == 0, 1.0, log["x1"]))
@@ -499,4 +498,4 @@ def test_is_on_the_page_and_by_each_of_several_group_columns():
     for name in ("estimate", "standard_error"):
         crossed, expected = (both.bias.to_frame()[name].to_numpy() for both in (mine, alone))
         assert crossed == pytest.approx(expected, rel=1e-8)
-    assert "By group, by equal averages and true_reward together" in audit.to_words()
+    assert "By group, from equal averages and true_reward combined" in audit.to_words()

@@ -161,7 +161,7 @@ def test_arms_have_a_part_of_their_own():
     parts = parts_of(audit)["estimate"]
     total = parts["explained", ""] + parts["arms", ""] + parts["left", ""]
     assert total == pytest.approx(parts["unadjusted", ""])
-    assert any("who met which arm" in line for line in audit.summary)
+    assert any("differences in arms" in line for line in audit.summary)
 
 
 def test_a_gap_that_is_not_identified_is_not_left():

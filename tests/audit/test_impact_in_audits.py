@@ -117,4 +117,4 @@ def test_a_small_group_is_not_the_highest_rate():
     audit, table = table_of(pd.concat([log, few], ignore_index=True), reward="hired")
     assert table.set_index("category").loc["X", "small"]
     assert table.loc[table["highest"], "category"].tolist() == ["M"]
-    assert "1 with less than 2 % of the data left aside" in audit.to_words()
+    assert "1 with less than 2 % of the data excluded" in audit.to_words()

@@ -305,7 +305,7 @@ def test_by_attribute_there_are_true_rewards_time_windows_and_logistic_models():
         same(crossed.against_truth[name], alone.against_truth)
         pd.testing.assert_frame_equal(crossed.changes[name], alone.changes)
     assert "By sex, measured against true_reward, among people" in both.to_words()
-    assert "By sex, no change of a gap over time can be told from chance." in both.to_words()
+    assert "By sex, no change of a gap over time can be told apart from chance." in both.to_words()
 
 
 def test_a_shift_by_attribute_is_no_gap():
@@ -318,7 +318,7 @@ def test_a_shift_by_attribute_is_no_gap():
     log["paid"] = log["x"] - 2.0 * when + rng.normal(size=3000)
     audit = eh.audit(log, group=["sex", "race"], reward="paid")
     assert audit.intersections.believed("sex") is audit.intersections.within["sex"]
-    assert "By sex, within time windows, which do not find the same as the whole log" in str(audit)
+    assert "By sex, within time windows, which disagree with the whole log" in str(audit)
 
 
 @pytest.mark.slow

@@ -85,7 +85,7 @@ def test_a_reference_with_one_outcome_only():
     log.loc[log["group"] == "M", "reward"] = 1
     audit, words = audited(log)
     assert (
-        "Group M has no logistic model: it has no outcomes of 0. What is said of gaps to it"
+        "Group M has no logistic model: it has no outcomes of 0. What is said about gaps to it"
         in words
     )
     assert np.isnan(audit.logistic.by_group["gap"].iloc[0])

@@ -295,8 +295,10 @@ def test_rows_that_cannot_be_filled_in_are_left_out_and_told(role, missing):
     gone = len(log) - len(left)
     counted = audit.missing.groupby(["column", "done"])["missing"].sum()
     if missing == "fill":
-        words = f"{gone} of 600 rows are left out, for what they lack cannot be filled in (missing"
-        assert counted[role, "rows left out, for it cannot be filled in"] == 15
+        words = (
+            f"{gone} of 600 rows are left out, because what they lack cannot be filled in (missing"
+        )
+        assert counted[role, "rows left out, because it cannot be filled in"] == 15
         assert counted["x1", "filled in"] == 20
         assert audit.facts.filled == left["x1"].isna().sum()
     else:
@@ -374,7 +376,9 @@ def test_features_without_values_or_with_a_single_one():
 
 
 def copies(audit):
-    return [sentence for sentence in audit.summary if "Holding it equal hides the bias" in sentence]
+    return [
+        sentence for sentence in audit.summary if "Holding it constant hides the bias" in sentence
+    ]
 
 
 def stand_ins(audit):
@@ -433,7 +437,7 @@ def test_a_stand_in_for_the_group_is_told():
     log["title"] = np.where(log["group"] == "F", of_women, of_men)
     audit = eh.audit(log)
     (said,) = stand_ins(audit)
-    assert "Feature title tells the groups apart" in said and 'leave_out=["title"]' in said
+    assert "Feature title separates the groups" in said and 'leave_out=["title"]' in said
     assert audit.facts.giveaways.group == {"title": ("F", "M")}
     few = rng.random(len(log)) < 0.005
     log.loc[few, "title"] = np.where(log["group"] == "F", of_men, of_women)[few]

@@ -539,7 +539,7 @@ def test_a_decision_in_words_is_no_arm():
 def test_a_column_that_decides_the_reward_is_no_arm():
     log = decided()
     (said,), audit = warned(log, reference="M", logistic=False)
-    assert "column 'action' is left out, and not used as the arm by its name" in said
+    assert "column 'action' is left out, although its name is that of the arm" in said
     assert 'arm="action"' in said
     assert audit.facts.columns.arm is None and "action" not in audit.facts.columns.features
     without = eh.audit(log.drop(columns="action"), reference="M", logistic=False)

@@ -63,12 +63,12 @@ def test_a_shift_of_level_and_mix_is_no_bias():
     said = audit.summary
     parts = audit.decomposition.set_index("part")["estimate"]
     assert parts["left"] == pytest.approx(audit.within.by_group.loc["F", "estimate"])
-    assert "who came when for" in said[1]
+    assert "differences in time for" in said[1]
     total = parts["explained"] + parts["time"] + parts["left"]
     assert total == pytest.approx(parts["unadjusted"])
     assert said[2].startswith(
         "Within time windows, among people with the same features, the mean reward of group F "
-        "cannot be told from"
+        "cannot be told apart from"
     )
     whole = next(sentence for sentence in said if sentence.startswith("Over the whole log"))
     assert "lower than that of group M" in whole

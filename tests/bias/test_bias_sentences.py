@@ -38,7 +38,7 @@ def test_sentences(loans):
         "Where married is 1 the gap (feedback for group F less that for group M) is 0.3",
         "The feedback for group F compared with that for group M, by married, with all other "
         "features at their average: ",
-        "Whether the gap changes cannot be told for group F with wit (by 0.011 or more), where ",
+        "It is not clear whether the gap changes for group F with wit (by 0.011 or more), where ",
     ]
     assert [
         sentence[: len(start)] for sentence, start in zip(said[1:], starts, strict=False)
@@ -76,10 +76,11 @@ def test_nothing_that_stands_out_is_said_as_such():
     report = bias_report(statistics(x, np.random.default_rng(0).normal(size=len(x)), groups))
     said = report.to_words().splitlines()
     assert said[0] == (
-        "At the average context the feedback for all 3 groups cannot be told from the average of "
-        "the groups. In each of them, a gap of 0.3 or more would have been found with 80 % power."
+        "At the average context the feedback for all 3 groups cannot be told apart from the "
+        "average of the groups. In each of them, a gap of 0.3 or more would have been found "
+        "with 80 % power."
     )
-    assert said[1].startswith("Whether the gap changes cannot be told for 6 of 6 pairs")
+    assert said[1].startswith("It is not clear whether the gap changes for 6 of 6 pairs")
     assert "no proof" in said[1]
 
 

@@ -114,7 +114,8 @@ def test_as_many_observations_as_features_leave_no_noise_to_see():
     sums = statistics(x[keep], y[keep], groups[keep])
     report = bias_report(sums)
     assert (
-        not_known(report, "F", "x1") == "group F has too few observations to know its noise as well"
+        not_known(report, "F", "x1")
+        == "group F has too few observations to estimate its noise as well"
     )
     known = bias_report(sums, noise=1.0)
     assert frame(known, "standard_error").loc["F"].notna().all(axis=None)
@@ -125,7 +126,7 @@ def test_as_many_observations_as_features_leave_no_noise_to_see():
 def test_a_group_of_one_arm():
     x, y, groups, arms = rows_of(24, labels=("F", "M", "M", "X", "X"))
     report = bias_report(statistics(x, y, groups, arms))
-    reason = "group F has a single arm, whose worth cannot be told from the bias"
+    reason = "group F has a single arm, whose worth cannot be told apart from bias"
     assert not_known(report, "F", "x1") == reason
     # The others are compared with each other.
     inside = groups != "F"
@@ -154,7 +155,9 @@ def test_balancing_needs_every_arm():
     assert not_known(bias_report(sums, weighting="arms"), "F", "x1") == reason
     pulls = bias_report(sums)
     assert pulls.weighting == "pulls"
-    assert pulls.warnings[0].startswith(f"Arms count by how often they were chosen, as {reason}")
+    assert pulls.warnings[0].startswith(
+        f"Arms count by how often they were chosen, because {reason}"
+    )
     assert pulls.to_frame()["estimate"].notna().all()
     assert pulls.to_frame()["disagrees"].isna().all()
     policy = eh.UniformRandom(["F", "F", "M", "M"], n_features=1, seed=1)

@@ -392,7 +392,7 @@ def test_few_rows_single_arms_and_single_groups_are_told_of():
     assert all(warning.filename == __file__ for warning in told)
     assert texts[0].startswith("arms: fewer than 30 rows in (17.981, 27.5] & F (9), ")
     assert "(17.981, 27.5] & X (1)" in texts[0]
-    assert texts[1].startswith("group: a single arm in X (1): its bias cannot be told from")
+    assert texts[1].startswith("group: a single arm in X (1): its bias cannot be told apart from")
     with pytest.warns(UserWarning, match="group: all rows are of F: there is no other group"):
         world(TABLE.assign(sex="F"))
 

@@ -150,7 +150,16 @@ def compressed(table: pd.DataFrame, path) -> None:
         path.write_text(text)
 
 
-READ = ("a.csv", "a.txt", "a.csv.gz", "a.CSV.ZST", "a.csv.zip", "a.zip", "a.jsonl.gz", "a.jsonl.zst")
+READ = (
+    "a.csv",
+    "a.txt",
+    "a.csv.gz",
+    "a.CSV.ZST",
+    "a.csv.zip",
+    "a.zip",
+    "a.jsonl.gz",
+    "a.jsonl.zst",
+)
 
 
 @pytest.mark.parametrize("name", READ)
@@ -164,7 +173,9 @@ def test_compressed_files_are_read_by_worlds_and_audits(tmp_path, name):
         for data in (path, table)
     ]
     pd.testing.assert_frame_equal(worlds[0].by_group, worlds[1].by_group)
-    audits = [eh.audit(str(log), **roles).to_dict()["bias"] for log in (path, tmp_path / "plain.csv")]
+    audits = [
+        eh.audit(str(log), **roles).to_dict()["bias"] for log in (path, tmp_path / "plain.csv")
+    ]
     assert audits[0] == audits[1]
 
 

@@ -231,7 +231,7 @@ def test_the_second_source_is_asked_when_the_first_fails(server, sources, tmp_pa
     ("path", "reason"),
     [
         ("/missing", "127.0.0.1: it replied 404"),
-        ("/truncated", "127.0.0.1: the download broke off"),
+        ("/truncated", "127.0.0.1: the download was interrupted"),
         ("/endless", f"it sends more than the {len(PUPILS)} bytes of the file"),
         ("/wrong", f"SHA-256 is {digest(b'something else')}, not the known {digest(PUPILS)}"),
         (None, "127.0.0.1: no connection"),

@@ -82,7 +82,7 @@ def test_what_the_log_could_never_do():
         assert row["unsupported"] == pytest.approx(0.2) and row["could_not"] == 1.0
         assert not report.trusted
         assert (report.overall.loc["observed"].drop("logged")["evidence"] == "weak overlap").all()
-        assert "20 % of what the target would do" in report.to_words()
+        assert "20 % of the target's probability" in report.to_words()
         within = report.by_group.loc[("observed", "snips", "within", "M")]
         assert within["evidence"] == "not known" and np.isnan(within["estimate"])
 

@@ -169,7 +169,7 @@ def test_what_cannot_be_saved_is_told_and_not_only_left_out_of_snapshots(tmp_pat
         with pytest.raises(ValueError, match="least, which the policy learned, has a NaN"):
             to_dict(policy)
         decision = logged.select(np.ones((2, 1)))
-        with pytest.warns(UserWarning, match="gets no snapshots.*least.* has a NaN"):
+        with pytest.warns(UserWarning, match="cannot keep snapshots.*least.* has a NaN"):
             logged.update(decision, 1.0)
         policy.own.least[0] = np.inf
 

@@ -368,7 +368,7 @@ def test_arms_and_groups_that_nobody_has_seen():
 
 
 def test_a_group_of_one_arm_is_known_through_the_others():
-    """Its bias cannot be told from its worth: the prior leaves the spread of an arm as doubt."""
+    """Bias and worth cannot be told apart: the prior leaves the spread of an arm as doubt."""
     policy = policy_of()
     policy.absorb(*some_rows(3000))
     table = policy.bias().to_frame().set_index(["group", "feature"])
@@ -463,13 +463,10 @@ def test_words_are_true_for_the_data_at_hand():
     table = policy.bias().to_frame()
     known = (table.why == "") & np.isfinite(table.low)
     clear = table[known & ((table.simultaneous_low > 0) | (table.simultaneous_high < 0))]
-    assert words.count("With one more of") == len(clear)
+    assert words.count("Per unit of") == len(clear)
     for row in clear.itertuples():
         turn = "rises" if row.estimate > 0 else "falls"
-        assert (
-            f"With one more of {row.feature}, the feedback for group {row.group} {turn} by "
-            in words
-        )
+        assert f"Per unit of {row.feature}, the feedback for group {row.group} {turn} by " in words
     assert "For group X there is not enough feedback yet" in words
     assert "group M is" not in words  # the reference has no bias against itself
     assert words.endswith("a true difference would look the same.")

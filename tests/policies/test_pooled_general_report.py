@@ -177,7 +177,7 @@ def test_probabilities_recover_the_bias_and_the_likelier_level_does_not():
         (["F", "F", "M", "M"], None),
         (["F", "F", "M"], "group M has a single arm: how much of a gap is the arm's own is known"),
         (["F", "F", "M", "X"], "group M, group X have a single arm each"),
-        (["F", "M"], "Every group has a single arm: an arm's own worth cannot be told from bias"),
+        (["F", "M"], "Every group has a single arm: its own worth cannot be told apart from bias"),
     ],
 )
 @pytest.mark.parametrize("attributes", [False, True])

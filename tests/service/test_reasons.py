@@ -29,7 +29,7 @@ INF = np.inf
         (eh.PooledGroupFair, (3, 2, 1), (1, INF, 1), 1, False, "width",
          "(nothing is known about it"),
         (eh.TopInterval, (3, 2, 1), (1, 4, 1), 1, True, "exploration",
-         "bo was drawn in a round that explores: to learn, not for its estimate."),
+         "bo was drawn at random, in a round that explores: to learn, not for its estimate."),
         (eh.TopInterval, (2, 2, 1), (1, 4, 1), 1, False, "otherwise",
          "No estimate is higher than that of bo, and 1 as high."),
         (eh.TopInterval, (3, 2, 1), (INF, INF, 1), 1, False, "otherwise", "does not always choose"),

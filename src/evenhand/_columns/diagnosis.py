@@ -229,7 +229,7 @@ def too_many(name: str, many: int, held: NumbersAsText | None = None, role: str 
     out = f"leave it out with {setting('leave_out', [name])}"
     if held is not None and held.advice:
         return DataError(f"feature {name!r} holds {held.what}; {held.advice}, or {out}")
-    plain = " or numbers as text have; if so, turn it into numbers," if held else " has;"
+    plain = " or numbers stored as text do; if so, turn it into numbers," if held else " does;"
     other = f"name its role, such as {setting(role, name)}" if role else "merge rare ones"
     return DataError(
         f"feature {name!r} has about {many:,} categories, as an identifier{plain} {out}, or {other}"

@@ -122,7 +122,7 @@ def tell_of_idle(mark: str, where: str) -> None:
     """Warn of a mark that occurs nowhere; it may be misspelt."""
     tell(
         f"{setting('missing_marks')} has {mark!r}, which is not in {where}; a mark is a whole "
-        "value: correct it, or remove it"
+        "cell, not a part of one: correct it, or remove it"
     )
 
 

@@ -19,7 +19,16 @@ import pandas as pd
 
 from evenhand._columns.compression import DAMAGED, opened
 from evenhand._columns.conversion import from_excel, read_json, undecodable
-from evenhand._columns.file_formats import CSV, EXCEL, JSON, PARQUET, UTF8, Reading, endings, form_of
+from evenhand._columns.file_formats import (
+    CSV,
+    EXCEL,
+    JSON,
+    PARQUET,
+    UTF8,
+    Reading,
+    endings,
+    form_of,
+)
 from evenhand._columns.missing_marks import Given, Marks, with_point, without_marks
 from evenhand._columns.words import NUMBER, tell
 from evenhand.errors import DataError, InputError, MissingExtraError, setting

@@ -1,4 +1,4 @@
-"""Compiling with Numba: what a function becomes, and what is said and held back meanwhile.
+"""Compiling with Numba: the kinds of compiled functions, and what happens while they compile.
 
 A notice says when compiling begins: otherwise a first use would be silent for a minute. It goes to
 the logger "evenhand", which writes to the error stream unless logging is set up otherwise.
@@ -37,7 +37,7 @@ OPTIONS: Any = {"error_model": "numpy", "forceinline": False, **linker.options()
 LIVE: Any = {**OPTIONS, **linker.options(live=True)}
 SUBROUTINE: Any = {
     **OPTIONS,
-    "no_cpython_wrapper": True,  # a way in from Python takes as long to compile as the function
+    "no_cpython_wrapper": True,  # an entry from Python takes as long to compile as the function
     "no_cfunc_wrapper": True,
     **linker.options(inner=True),
 }
@@ -180,7 +180,7 @@ class Notice(numba_event.Listener):
 
 
 class Undisturbed(numba_event.Listener):
-    """No search for circular garbage while anything is compiled.
+    """Pauses the cyclic garbage collector while anything is compiled.
 
     Numba makes objects all the time then, and searching them was about a tenth of the time to the
     first decision (10.4 against 11.7 seconds of processor time). It costs memory: 306 MB at the

@@ -1,4 +1,4 @@
-"""How compiled functions are linked: nothing is optimised twice, and no machine code is idle.
+"""How compiled functions are linked: nothing is optimised twice, and no machine code is unused.
 
 Four things that Numba does for each function are left out where they are wasted. The code that runs
 is the same to the bit. In seconds of processor time, the first `select` and the first `update`:

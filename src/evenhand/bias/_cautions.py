@@ -168,8 +168,8 @@ def _weighting(report: BiasReport) -> list[str]:
     if not report._instead:
         return []
     return [
-        f"Arms count by how often they were chosen, as {report._instead}: that is right if the "
-        "arms of a group are alike, or were chosen equally often."
+        f"Arms count by how often they were chosen, because {report._instead}. This is right if "
+        "the arms of a group are alike, or were chosen equally often."
     ]
 
 
@@ -193,13 +193,13 @@ def _disagreements(report: BiasReport) -> list[str]:
             for row, by_arm, more in zip(rows, arms, apart, strict=True)
         ]
         sentences.append(
-            f"For group {name} it matters how arms count: the same, or by how often they were "
-            f"chosen. That is so on {few(numbers, most=3)}. "
+            f"For group {name} it matters whether arms count equally or by how often they were "
+            f"chosen: {few(numbers, most=3)}. "
             + (
-                "Here they count the same, as equal averages require."
+                "Here they count equally, as equal averages require."
                 if by_arms
                 else "Here they count by how often they were chosen; equal averages require that "
-                'they count the same (weighting="arms").'
+                'they count equally (weighting="arms").'
             )
         )
     return sentences
@@ -223,8 +223,8 @@ def _digits(report: BiasReport) -> list[str]:
     if report._precision <= 1e-11:
         return []
     return [
-        f"The sums are exact to {report._precision:.0e} only, as after a large ridge was taken out "
-        "of them: features that are nearly collinear count as not identified."
+        f"The sums are exact only to {report._precision:.0e}, as they are after a large ridge was "
+        "removed: features that are nearly collinear count as not identified."
     ]
 
 

@@ -176,7 +176,7 @@ def _gap(fit: Fit, row: int, where: str, context: Array, features: tuple[str, ..
         others = [features[k] for k in linked if k != wanted[0]]
         return f"collinear with {few(others)} in {where}"
     names = few([features[k] for k in linked])
-    return f"{names} are collinear in {where}, which never was at such a context"
+    return f"{names} are collinear in {where}, which was never observed at such a context"
 
 
 def few(names: list[str], most: int = 6) -> str:

@@ -127,7 +127,7 @@ class Fit:
         return reached & self.usable[:, None]
 
     def covariance(self, group: int, other: int, context: Array) -> float:
-        """Of two groups' feedback at a context."""
+        """The covariance of two groups' feedback at a context."""
         if group == other:
             return float(context @ self.covariances[group] @ context)
         if self.between is None:
@@ -216,7 +216,7 @@ def settled(stats: Statistics, weighting: str, noise: float | None = None) -> tu
             return PULLS, own
     short = (arms.designs.rank < pulls.designs.rank[stats.of]) & pulls.usable[stats.of]
     if short.any():
-        return PULLS, f"{arms.labels[int(np.argmax(short))]} has not shown all that its group has"
+        return PULLS, f"{arms.labels[int(np.argmax(short))]} lacks feature directions of its group"
     return ARMS, ""
 
 
@@ -328,11 +328,11 @@ def _blocked(stats: Statistics, g: int, n: float, freedom: float) -> str:
     """Why nothing is known about a group; empty if something is."""
     who = f"group {stats.groups[g]}"
     if n > 0.0 and stats.arms is not None and np.count_nonzero(stats.of == g) == 1:
-        return f"{who} has a single arm, whose worth cannot be told from the bias"
+        return f"{who} has a single arm, whose worth cannot be told apart from bias"
     if n < stats.n_features:
         return _too_few(who, n, stats.n_features)
     if freedom < 1.0:
-        return f"{who} has too few observations to know its noise as well"
+        return f"{who} has too few observations to estimate its noise as well"
     return ""
 
 

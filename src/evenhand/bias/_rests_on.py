@@ -19,7 +19,7 @@ def basis_of(truth: Measured) -> list[str]:
     since = f", the first of round {truth.since}" if truth.since else ""
     if not truth.usable:
         why = (
-            "The units of true rewards cannot be told yet from those of the reference"
+            "The units of true rewards cannot be estimated yet from those of the reference"
             if truth.feedback
             else "There is no feedback yet to compare with"
         )
@@ -60,8 +60,8 @@ def averages(truth: Measured, what: str = "The bias", them: str = "them") -> str
             f"{test}."
         )
     return (
-        f"With {them} it is more likely that true averages differ than that they are equal, and "
-        "that assumption is given up: how much of a gap is bias rests on the true rewards"
+        f"With {them}, different averages are more likely than equal ones, so the assumption of "
+        "equal averages is dropped: the true rewards decide how much of a gap is bias"
         f"{test}."
     )
 
@@ -85,11 +85,11 @@ def _arrival(truth: Measured) -> str:
     if dependent:
         better = "better" if truth.arrived_better else "worse"
         return (
-            f"WARNING: {rule[0].lower()}{rule[1:]}, and that does not seem to be so: decisions "
+            f"WARNING: {rule[0].lower()}{rule[1:]}, but it seems to: decisions "
             f"with a true reward had {better} feedback than their arm and context explain "
             f"({p_value(truth.p_arrival)}). The bias may be wrong."
         )
     return (
-        f"{rule}. The feedback of these decisions shows no sign of the contrary "
-        f"({p_value(truth.p_arrival)}), but not every dependence shows there."
+        f"{rule}. The feedback of these decisions gives no evidence that it does "
+        f"({p_value(truth.p_arrival)}), but it would not reveal every such dependence."
     )

@@ -73,7 +73,7 @@ def sentences(report: BiasReport, most: int) -> list[str]:
 
 
 def comparisons(report: BiasReport, most: int) -> list[str]:
-    """Gaps and changes, then what cannot be told from zero; empty if nothing is identified."""
+    """Gaps and changes, then what may be zero; empty if nothing is identified."""
     spoken = spoken_of(report)
     clear = clear_features(report)
     sentences = totals(report)
@@ -98,7 +98,7 @@ def comparisons(report: BiasReport, most: int) -> list[str]:
         few_rows = len(rows) <= 3
         where = "" if few_rows else " that the column `detectable` of the table has"
         sentences.append(
-            "Whether the gap changes cannot be told for "
+            "It is not clear whether the gap changes for "
             f"{', '.join(rows) if few_rows else named}, where the interval contains zero; this is "
             f"no proof that there is no bias. Changes of the size{where or ' in brackets'} would "
             f"have been found with {_power()}."
@@ -114,7 +114,7 @@ def _of_codes(report: BiasReport) -> list[str]:
     return [
         f"Nothing is said about the bias on {few([quoted(name) for name in names])}: the numbers "
         "stand for categories, and a step from one code to the next means nothing. A feature for "
-        'each category (nominal="one-hot") would tell.'
+        'each category (nominal="one-hot") would show it.'
     ]
 
 
@@ -151,7 +151,8 @@ def totals(report: BiasReport) -> list[str]:
             f"{_power()}."
         )
         compared = (
-            f"the {terms.outcome} {terms.of} {subject} cannot be told from {_reference(report)}."
+            f"the {terms.outcome} {terms.of} {subject} cannot be told apart from "
+            f"{_reference(report)}."
         )
         sentences += _by(report, [terms.at(f"{compared}{power if size > 0.0 else ''}")])
     return [*second.before, *sentences, *second.about_gaps]
@@ -275,7 +276,7 @@ def _compared(report: BiasReport, g: int, estimate: float, low: float, high: flo
     half = (high - low) / 2.0
     if low <= 0.0 <= high:
         return (
-            f"{who} cannot be told from {_reference(report)}: "
+            f"{who} cannot be told apart from {_reference(report)}: "
             f"{_percent(report)} interval {_span(low, high, half)}."
         )
     word, ends = ("lower", (-high, -low)) if estimate < 0.0 else ("higher", (low, high))

@@ -25,9 +25,9 @@ WORDS = {
     "left": "left after adjustment",
 }
 OTHERWISE = {
-    "arms": "who met which arm",
-    "time": "who came when",
-    "arms and time": "who came when and met which arm",
+    "arms": "differences in arms",
+    "time": "differences in time",
+    "arms and time": "differences in time and arms",
 }
 COLOURS = {
     "unadjusted gap": "#777777",

@@ -55,10 +55,10 @@ def add_values(group: Any) -> None:
 def add_reading(group: Any, start: str = "") -> None:
     """Declare the flags that say how files are read; `start` says which files, if not all."""
     for name, what, words in (
-        ("encoding", "NAME", "of CSV files (default utf-8)"),
-        ("decimal", ".|,", "point or comma, in CSV files (default .)"),
-        ("delimiter", "CHARACTER", "of CSV files (default: detected)"),
-        ("sheet", "NAME", "of an Excel file (default: the only one)"),
+        ("encoding", "NAME", "encoding of CSV files (default utf-8)"),
+        ("decimal", ".|,", "decimal point or comma in CSV files (default .)"),
+        ("delimiter", "CHARACTER", "character between columns of CSV files (default: detected)"),
+        ("sheet", "NAME", "sheet of an Excel file (default: the only one)"),
     ):
         group.add_argument(f"--{name}", metavar=what, help=f"{start}{words}")
 

@@ -62,7 +62,7 @@ def add(commands: Any) -> None:
     )
     columns.add_argument(
         "--nominal-column", action="append", metavar="COLUMN",
-        help="a feature whose numbers are names",
+        help="a feature of numbers that are really categories",
     )  # fmt: skip
     columns.add_argument(
         "--leave-out", action="append", metavar="COLUMN", help="neither a role nor a feature"
@@ -78,7 +78,7 @@ def add(commands: Any) -> None:
     how = command.add_argument_group("how")
     how.add_argument(
         "--reference", action="append", metavar="GROUP",
-        help="to compare with, or mean (default: the largest); COLUMN=GROUP with several --group",
+        help="the group to compare with, or mean (default: the largest); COLUMN=GROUP for several",
     )  # fmt: skip
     how.add_argument("--level", type=float, metavar="P", help="default 0.95")
     how.add_argument("--weighting", metavar="auto|pulls|arms", help="default auto")
@@ -89,10 +89,10 @@ def add(commands: Any) -> None:
     )
     how.add_argument("--errors", metavar="auto|classical|robust", help="default auto")
     how.add_argument(
-        "--weigh-by-propensity", action="store_true", help="weight rows by its inverse"
+        "--weigh-by-propensity", action="store_true", help="weight rows by their inverse propensity"
     )
     how.add_argument(
-        "--windows", type=int, metavar="N", help="windows of time; 0 for none (default: up to 8)"
+        "--windows", type=int, metavar="N", help="time windows; 0 for none (default: up to 8)"
     )
     how.add_argument(
         "--categories", type=int, metavar="N",
@@ -113,9 +113,9 @@ def add(commands: Any) -> None:
     out.add_argument(
         "--out", type=Path, default=Path("audit.html"), metavar="FILE",
         help="the page, as HTML or PDF by its ending, with the JSON next to it; a name that ends "
-        "in .json is the JSON alone (default audit.html)",
+        "in .json gives the JSON alone (default audit.html)",
     )  # fmt: skip
-    out.add_argument("--title", metavar="WORDS", help="of the page")
+    out.add_argument("--title", metavar="WORDS", help="the title of the page")
     command.set_defaults(command=_audit)
 
 

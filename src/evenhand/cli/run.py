@@ -63,7 +63,7 @@ def add_options(command: argparse.ArgumentParser, out: str) -> None:
     command.add_argument(
         "--seeds", type=int, metavar="N", help="replications per point, instead of the file's"
     )
-    command.add_argument("--seed", type=int, metavar="S", help="of all random numbers")
+    command.add_argument("--seed", type=int, metavar="S", help="the seed of all random numbers")
     command.add_argument("--out", type=Path, metavar="DIR", help=f"default {out}")
     command.add_argument("--data", type=Path, metavar="DIR", help="where the data sets are")
     command.add_argument("--workers", type=int, metavar="N", help="threads (default: all cores)")

@@ -39,8 +39,8 @@ def add(commands: Any) -> None:
     how.add_argument(
         "--bias-from", type=Path, metavar="FILE", help="the bias that this saved policy learned"
     )
-    how.add_argument("--reference", metavar="GROUP", help="of the bias (default: the mean)")
-    how.add_argument("--weighting", metavar="auto|pulls|arms", help="of the bias (default auto)")
+    how.add_argument("--reference", metavar="GROUP", help="for the bias (default: the mean)")
+    how.add_argument("--weighting", metavar="auto|pulls|arms", help="for the bias (default auto)")
     how.add_argument("--after", type=int, metavar="ROUND", help="only decisions after this round")
     how.add_argument("--level", type=float, default=0.95, metavar="P", help="default 0.95")
     how.add_argument(
@@ -50,7 +50,7 @@ def add(commands: Any) -> None:
     for role in ROLES:
         others.add_argument(f"--{role}", metavar="COLUMN")
     others.add_argument(
-        "--feature", action="append", metavar="COLUMN", help="of the context; may be repeated"
+        "--feature", action="append", metavar="COLUMN", help="a feature; may be repeated"
     )
     others.add_argument(
         "--shared", action="store_true", help="features are those of the round, not of the arm"
@@ -64,7 +64,7 @@ def add(commands: Any) -> None:
         "--nominal-column",
         action="append",
         metavar="COLUMN",
-        help="a feature whose numbers are names",
+        help="a feature of numbers that are really categories",
     )
     others.add_argument(
         "--categories", type=int, metavar="N", default=20,

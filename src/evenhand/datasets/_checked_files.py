@@ -153,7 +153,7 @@ def by_hand(name: str, folder: Path) -> str:
     choices = " or ".join(f"{file.address} as {file.name}" for file in FILES[name])
     named = in_language(setting("folder", blank("DIR")))
     return (
-        f"get {choices} in another way and put it into {folder}, or into any folder that you name "
+        f"get {choices} by other means and put it into {folder}, or into any folder that you name "
         f"with {named} or {VARIABLE}"
     )
 

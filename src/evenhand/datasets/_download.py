@@ -92,8 +92,8 @@ def _why(error: Exception) -> str:
         exceptions.SSLError: "its certificate is not trusted",
         exceptions.ProxyError: "no connection through the proxy",
         exceptions.ConnectionError: "no connection",
-        exceptions.ChunkedEncodingError: "the download broke off",
-        exceptions.ContentDecodingError: "the download broke off",
+        exceptions.ChunkedEncodingError: "the download was interrupted",
+        exceptions.ContentDecodingError: "the download was interrupted",
     }
     for kind, words in known.items():
         if isinstance(error, kind):

@@ -32,7 +32,7 @@ FEATURES = {  # what the columns are called on the page
     "intercept": "anybody",
     "hrat": "housing expense, % of income",
     "obrat": "other obligations, % of income",
-    "loanprc": "loan, part of the price",
+    "loanprc": "loan, as a fraction of the price",
     "unem": "unemployment in the industry, %",
     "dep": "dependents",
     "sch": "more than 12 years of school",

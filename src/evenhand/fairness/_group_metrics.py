@@ -106,7 +106,7 @@ METRICS: dict[str, Metric] = {
         "true regret per decision", ("n_true_regret",), _mean("true_regret"), True
     ),
     "exploration_rate": Metric(
-        "part of the decisions that explored", ("explored",), _explored, True
+        "fraction of the decisions that explored", ("explored",), _explored, True
     ),
     "exploration_cost": Metric(
         "observed reward lost per decision that explored",
@@ -114,7 +114,7 @@ METRICS: dict[str, Metric] = {
         _exploration_cost,
         False,
     ),
-    MISSING: Metric("part of the decisions without a reward", ("n_reward",), _missing, True),
+    MISSING: Metric("fraction of the decisions without a reward", ("n_reward",), _missing, True),
 }
 
 
@@ -123,7 +123,7 @@ OUTCOMES = {
     BY_REWARD: "selection rate (outcomes of 1 over all outcomes)",
     "mean_true_reward": "mean true outcome",
     "exploration_cost": "outcome lost per decision that explored",
-    MISSING: "part of the rows without an outcome",
+    MISSING: "fraction of the rows without an outcome",
 }
 
 

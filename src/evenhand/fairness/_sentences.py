@@ -27,7 +27,7 @@ Named = Callable[[str], str]  # a metric in words
 SCREENS = {
     "below": "this is below the screening value of {}",
     "above": "this is not below the screening value of {}",
-    "cannot be told": "whether this is below the screening value of {} cannot be told",
+    "cannot be told": "it is not clear whether this is below the screening value of {}",
 }
 
 
@@ -40,7 +40,7 @@ def sentences(report: FairnessReport, outcome: str = "") -> list[str]:
     sentences.append(
         f"Intervals are at {percent(report.level)}: those of differences and ratios hold for all "
         f"pairs of groups at once, those of single groups {single}. {_belonging(report, named)} "
-        "If a policy learns from its decisions, they are rough, and repeated runs say more."
+        "If a policy learns from its decisions, they are only approximate; repeated runs say more."
     )
     return sentences
 
@@ -109,7 +109,7 @@ def _apart(row: dict[str, Any], is_rate: bool, picked: bool) -> str:
     lower, higher = row["lower"], row["higher"]
     if row["low"] <= 0.0 <= row["high"]:
         pair = f"groups {lower} and {higher}{', the furthest apart,' if picked else ''}"
-        return f"{pair} cannot be told apart; {higher} minus {lower} is {size} {ends}"
+        return f"{pair} cannot be distinguished; {higher} minus {lower} is {size} {ends}"
     largest = ", the largest difference between two groups" if picked else ""
     return f"group {higher} is {size} higher than group {lower} {ends}{largest}"
 

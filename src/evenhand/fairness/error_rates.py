@@ -125,7 +125,7 @@ class ErrorRates:
                 f"{100 * row['low']:.1f} to {100 * row['high']:.1f})."
             )
         if unclear:
-            sentences.append(f"No difference between groups can be told in {', '.join(unclear)}.")
+            sentences.append(f"No difference between groups is clear for {', '.join(unclear)}.")
         return sentences
 
     def to_dict(self) -> dict[str, Any]:

@@ -84,8 +84,8 @@ def _why(measured: Overlap, group_weights: Array, off: Array, least: int) -> str
         return ""
     if measured.unsupported > UNSUPPORTED * measured.expected:
         return (
-            f"{100.0 * measured.unsupported / measured.expected:.3g} % of what the target would do "
-            "here is on arms that the log could never choose or never chose"
+            f"{100.0 * measured.unsupported / measured.expected:.3g} % of the target's "
+            "probability here is on arms that the logging policy could not or did not choose"
         )
     if measured.effective_n < least:
         return f"the weights are worth {measured.effective_n:.1f} rows, fewer than {least}"
@@ -95,7 +95,7 @@ def _why(measured: Overlap, group_weights: Array, off: Array, least: int) -> str
     if abs(off.mean()) > ERRORS_OFF * error + 1e-9:
         return (
             f"the mean weight is {measured.mean_weight:.3g} and should be {measured.expected:.3g}: "
-            "the propensities are wrong, or the log lacks what the target would do"
+            "the propensities are wrong, or the log does not cover what the target would do"
         )
     if skewed(group_weights):
         return "a few rows have most of the weight: it is too skewed for this number of rows"

@@ -148,7 +148,7 @@ def read_logged(
     if target is not None and CONTEXTS in frame and not features:
         raise InputError(
             f"{setting('target')} cannot be evaluated on rows without the header of their log, "
-            "which is all that an erasure leaves of a ledger; all arms equally often (uniform) can"
+            "such as an export after an erasure; only all arms equally often (uniform) can"
         )
     needed = [roles[role] for role in ("arm", "propensity", "group") if role in roles]
     frame, contexts = with_contexts(

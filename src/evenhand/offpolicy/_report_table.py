@@ -27,7 +27,7 @@ from evenhand.offpolicy._overlap import WEAK, overlap, skewed
 from evenhand.offpolicy.logged import Logged
 
 ALL = "all"
-FEW_DECIDE = "a few rows decide, too skewed for a normal interval: use a bootstrap interval"
+FEW_DECIDE = "a few rows dominate: too skewed for a normal interval; use a bootstrap interval"
 NOTHING = Reach(np.nan, np.nan, np.nan, np.nan)
 COLUMNS = (
     "reward",

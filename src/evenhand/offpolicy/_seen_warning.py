@@ -1,4 +1,4 @@
-"""Whether a policy has learned from the log that it is evaluated on: such rows flatter it."""
+"""Whether a policy has learned from the log that it is evaluated on, which would flatter it."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Logged:
             raise InputError(
                 f"{setting('propensities')} has {self.propensities[bad][0]:g} in row "
                 f"{int(np.argmax(bad))}; allowed are numbers above 0 and up to 1: a chosen arm had "
-                "a chance"
+                "a probability above 0"
             )
         if self.contexts is not None:
             put("contexts", numbers("contexts", self.contexts))

@@ -65,7 +65,7 @@ def _numbers(name: str, values: Any) -> NDArray[np.float64]:
     try:
         array = np.asarray(values)
     except ValueError:
-        raise InputError(f"{name} has rows of several lengths; allowed is a table") from None
+        raise InputError(f"{name} has rows of different lengths; allowed is a table") from None
     if array.dtype.kind == "O":
         array = _from_objects(array)
     if array.dtype.kind not in "biuf":

@@ -293,7 +293,7 @@ class Live(Settled):
         # Held while a round is decided, while rewards are learned, and while what was learned is
         # read. A score in plain Python reads it within a round, so a thread may take it twice.
         self._lock = threading.RLock()
-        # How often something was learned: in a list, for setting an attribute takes time.
+        # How often something was learned: in a list, because setting an attribute takes time.
         self._changes = [0]
 
     @cached_property
@@ -307,7 +307,7 @@ class Live(Settled):
 
     @cached_property
     def _shape(self) -> tuple[int, int]:
-        """Of contexts, with the membership behind the features if it comes with the round."""
+        """The shape of contexts, with membership after the features if it comes with the round."""
         columns = len(self.groups.columns) if self.groups.changes else 0
         return (self.n_arms, self.n_features + columns)
 

@@ -179,8 +179,8 @@ def _can_be_found(kind: type[Policy]) -> None:
     known = POLICIES.get(kind.__name__)
     if known is None:
         raise InputError(
-            f"{kind.__name__} cannot be saved, for a class whose name begins with an underscore is "
-            "not found again; rename it"
+            f"{kind.__name__} cannot be saved, because a class whose name begins with an "
+            "underscore is not found when it is loaded; rename it"
         )
     _kind(kind.__name__)
 
@@ -222,7 +222,7 @@ def _array(saved: Any) -> NDArray[Any]:
     try:
         return np.asarray(saved)
     except ValueError:
-        raise _damaged("a table has rows of several lengths") from None
+        raise _damaged("a table has rows of different lengths") from None
 
 
 def _check_sizes(policy: Policy, arms: NDArray[np.float64], groups: NDArray[np.float64]) -> None:

@@ -421,7 +421,7 @@ class LoggedPolicy:
                 self._pending.take(event)
         except Exception:
             if self.policy._changes[0] != before:
-                self._broken = "the policy failed while it learned, and may know a part of it"
+                self._broken = "the policy failed while learning, and may have learned part of it"
             if is_kept:
                 self.ledger.take_back(last)
             raise
@@ -445,7 +445,7 @@ class LoggedPolicy:
             state = state_of(policy, pending)
         except InputError as error:
             warnings.warn(
-                f"{self.ledger.name} gets no snapshots, so opening it again replays all of it: "
+                f"{self.ledger.name} cannot keep snapshots, so opening it again replays all of it: "
                 f"{error}",
                 stacklevel=2,
             )

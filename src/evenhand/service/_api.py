@@ -55,7 +55,7 @@ class Api:
         if given.id in RESERVED:
             raise Refused("id", "is reserved; choose another id")
         if engine.state.paused:
-            raise Problem(503, "decisions are paused by a human; they continue after resume")
+            raise Problem(503, "a human has paused decisions; they continue when resumed")
         if engine.failure:
             raise Problem(503, engine.failure, headers={"Retry-After": "1"})
         shadow = given.mode == "shadow"
@@ -74,7 +74,7 @@ class Api:
         if ask.status == 410:
             raise Problem(410, "the decision was erased")
         if ask.status == 409:
-            raise Problem(409, "a decision with this id was made from another request", "id")
+            raise Problem(409, "a decision with this id was made for a different request", "id")
         known = ask.answer
         body = decision_of(known)
         assert body is not None

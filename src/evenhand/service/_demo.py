@@ -40,7 +40,7 @@ unit = "other obligations, % of income above 32"
 [features.loanprc]
 low = -0.8
 high = 4.2
-unit = "loan, part of the price above 0.8"
+unit = "loan, as a fraction of the price, above 0.8"
 [features.delinquent]
 type = "yes-no"
 unit = "has delinquent accounts"

@@ -55,7 +55,7 @@ def serve_config(
         say(f"{note}\n")
     say(f"ledger: {service.engine.database.name}, {service.engine.state.version} entries\n")
     if token is not None:
-        say(f"first login, once and within a day: {address}/login?token={token}\n")
+        say(f"first login (works once, within a day): {address}/login?token={token}\n")
     sys.stdout.flush()
     end = begin(address) if begin is not None else None
     try:

@@ -29,7 +29,7 @@ class Metrics:
         )  # fmt: skip
         gauges = {
             "version": "The last entry that was learned",
-            "queue": "Asks that wait for the writer",
+            "queue": "Requests that wait for the writer",
             "lag_seconds": "How long the last transaction took",
             "ready": "Whether decisions can be made",
             "paused": "Whether a human paused decisions",

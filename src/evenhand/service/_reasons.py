@@ -93,7 +93,7 @@ def decided_by(
     best = max(numbers, key=lambda number: float(corrected[number]))
     if explored:
         return "exploration", (
-            f"{name} was drawn in a round that explores: to learn, not for its estimate."
+            f"{name} was drawn at random, in a round that explores: to learn, not for its estimate."
         )
     if corrected[arm] >= corrected[best]:
         same = sum(bool(corrected[number] == corrected[arm]) for number in numbers) - 1
@@ -102,8 +102,8 @@ def decided_by(
         if isinstance(policy, BY_WIDTH):
             return "estimate", f"{name} has the highest corrected estimate."
         return "otherwise", (
-            f"{name} has the highest corrected estimate; {type(policy).__name__} draws by lot as "
-            "well."
+            f"{name} has the highest corrected estimate; {type(policy).__name__} also draws at "
+            "random."
         )
     higher = (
         f"{name_of(best)} has the highest corrected estimate, {corrected[best]:.4g}, and "

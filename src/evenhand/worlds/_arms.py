@@ -109,7 +109,7 @@ def tell_of_few(arms: pd.DataFrame) -> None:
     if len(single):
         tell(
             f"group: a single arm in {_counted(single.index, single['sum'])}: its bias cannot be "
-            "told from the worth of that arm; cut the arms columns more finely, or merge groups"
+            "told apart from that arm's worth; cut the arms columns more finely, or merge groups"
         )
     if len(by_group) == 1:
         tell(

@@ -125,7 +125,7 @@ class Windows:
         return part
 
     def covariance(self, group: int) -> Array:
-        """Of the bias of a group in the windows, (windows, windows)."""
+        """The covariance of the bias of a group in the windows, (windows, windows)."""
         weights = self.contrast(group)
         covariance: Array = np.einsum("tg,tgsh,sh->ts", weights, self.spread, weights)
         return covariance
@@ -215,7 +215,7 @@ def _of_clusters(source: Source, rows: Any, fits: Fits, report: BiasReport) -> A
 
 
 def _corrections(fits: Fits, total: int, clusters: Array | None) -> Array:
-    """The roots of CR1's correction, of one regression with all windows in it or of each by itself.
+    """The roots of CR1's correction, for one regression of all windows or for each window alone.
 
     Windows have few clusters of a group, for which the correction of the whole is too small.
     """

@@ -54,7 +54,7 @@ def clustered(source: Source, rows: Any, stats: Statistics, fits: Fits, windows:
     if single and len(counts.by_group) - len(single) < 2:
         raise DataError(
             f"cluster: group {single[0]} has a single cluster, and fewer than two groups have "
-            f"more; errors need several in a group: leave {setting('cluster')} out, or name "
+            f"more; standard errors need several in each: leave {setting('cluster')} out, or name "
             "another column"
         )
     scored = with_residuals(source, numbered(rows, fits), fits)

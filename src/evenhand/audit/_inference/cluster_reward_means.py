@@ -51,7 +51,7 @@ def of_groups(source: Source, rows: Any, groups: tuple[str, ...]) -> ClusterSums
 
 @dataclass(frozen=True, eq=False)
 class WindowErrors:
-    """Of the mean rewards of groups in time windows: variances and clusters, (windows, groups)."""
+    """Variances of the groups' mean rewards in time windows, and clusters, (windows, groups)."""
 
     variance: Array
     clusters: Array

@@ -112,7 +112,7 @@ def changes(windows: Windows | None, groups: tuple[str, ...], level: float) -> p
     Args:
         windows: the fit of each, or None where only means are known.
         groups: their names.
-        level: one less the chance of a false alarm.
+        level: one minus the probability of a false alarm.
     """
     rows = []
     for g, group in enumerate(groups if windows is not None else ()):

@@ -36,10 +36,10 @@ MOST_STEPS = 25
 MOST_STEPS_OF_MANY = 6  # above MANY_ROWS, where every pass takes long
 MANY_ROWS = 2_000_000
 LARGEST = 30.0  # of log-odds: a chance of 1e-13, and exp stays far from its ends in every engine
-SMALL_STEP = 1e-6  # Newton squares the distance: after such a step 1e-12 of it is left
+SMALL_STEP = 1e-6  # Newton's error is squared: after such a step 1e-12 of it is left
 STEADY = 0.5  # of the step before: where the maximum is finite, late steps shrink much faster
 STEADY_STEPS = 3
-RUNAWAY = "the coefficients run away, as where some feature tells outcomes of 0 from those of 1"
+RUNAWAY = "the coefficients diverge, as they do if a feature separates the outcomes 0 and 1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +217,7 @@ def _queried(source: Source, rows: Any, fits: Fits) -> _Seen:
 
 
 def log_odds(vector: Array, x: Array) -> Array:
-    """Of rows whose features are the columns of x."""
+    """The log-odds of rows whose features are the columns of x."""
     return np.clip(vector @ x, -LARGEST, LARGEST)
 
 

@@ -171,12 +171,12 @@ def weighting_of(
         few = f"an arm has only {clusters} cluster{'s' if clusters != 1 else ''}"
         if wanted == ARMS and clusters < 2:
             raise InputError(
-                f"{setting('weighting')} is 'arms' with clusters, and {few}; errors need several "
-                f"in every arm: choose {setting('weighting', 'pulls')}, or leave "
+                f"{setting('weighting')} is 'arms' with clusters, and {few}; standard errors need "
+                f"several in every arm: choose {setting('weighting', 'pulls')}, or leave "
                 f"{setting('cluster')} out"
             )
         if wanted == AUTO and clusters < FEW_IN_AN_ARM:
-            return PULLS, f"{few}, too few for errors"
+            return PULLS, f"{few}, too few for standard errors"
     if clusters is not None and many > MOST_SCORES and wanted != PULLS:
         why = f"{len(stats.arms or ())} arms times {stats.n_features} coefficients"
         if wanted == ARMS:
@@ -185,7 +185,7 @@ def weighting_of(
                 f"{MOST_SCORES:,} of them with clusters: choose {setting('weighting', 'pulls')}, "
                 "or fewer features"
             )
-        return PULLS, f"{why} are too many for errors of clusters"
+        return PULLS, f"{why} are too many for cluster-robust standard errors"
     weighting, instead = settled(stats, wanted)
     return weighting, instead if wanted == AUTO else ""
 

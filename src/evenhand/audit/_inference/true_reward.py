@@ -19,8 +19,8 @@ from evenhand.bias._fit import PULLS
 DISTORTION = "evenhand_distortion"
 MOST_SLOPE = 2.0  # bias may make one vary more than the other, but hardly as much as this
 ASSUMPTION = (
-    "This needs no equal averages. It speaks for the rows whose true outcome is known, and trusts "
-    "that reward."
+    "This does not assume equal averages. It applies to the rows whose true reward is known, and "
+    "takes that reward to be right."
 )
 
 
@@ -64,7 +64,7 @@ def objection(frame: pd.DataFrame, reward_centre: float, reward: str, true: str)
     whole = total["yy_r"].sum() / n - (total["y_r"].sum() / n) ** 2
     if whole <= 1e-12 * max(first**2, 1.0):
         return (
-            f"{reward} is {first:.6g} in every row whose {true} is known, so nothing can be "
+            f"{reward} is {first:.6g} in every row whose {true} is known, so the bias cannot be "
             "measured against it"
         )
     y, r, covariance = (float(total[name].sum()) / n for name in ("var_y", "var_r", "cov"))

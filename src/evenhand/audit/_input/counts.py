@@ -40,7 +40,7 @@ def _check(source: Source, column: str) -> None:
     if not table.schema()[column].is_numeric():
         raise DataError(
             f"count is {column!r}, a column of {table.schema()[column]}; allowed are whole numbers "
-            "from 0 on: for how many people a row stands"
+            "from 0 on: how many people a row stands for"
         )
     many: Any = as_number(table[column])
     checked = source.fetch(
@@ -62,7 +62,7 @@ def _check(source: Source, column: str) -> None:
     if checked["broken"]:
         raise DataError(
             f"{said} {int(checked['broken']):,} values that are not whole; {allowed}. Name weights "
-            f"that are no counts in {setting('weight')}"
+            f"that are not counts in {setting('weight')}"
         )
     if checked["least"] < 0:
         raise DataError(f"{said} a value of {checked['least']:g}; {allowed}")

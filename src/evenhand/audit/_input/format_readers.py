@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evenhand._columns.conversion import AS_WRITTEN, AS_WRITTEN_SPARK, from_excel, in_utf8
 from evenhand._columns.compression import ZIP, ZSTANDARD
+from evenhand._columns.conversion import AS_WRITTEN, AS_WRITTEN_SPARK, from_excel, in_utf8
 from evenhand._columns.file_formats import CSV, EXCEL, JSON, PARQUET, UTF8, Reading
 from evenhand._columns.missing_marks import Marks
 from evenhand._columns.words import as_written

@@ -15,7 +15,7 @@ from evenhand.errors import DataError, InputError, setting
 
 KINDS = "Parquet, CSV, JSON or Excel"
 PATTERN = re.compile(r"([*?\[])")
-NO_PARQUET = "is no Parquet file, or not a whole one; write it again"
+NO_PARQUET = "is not a Parquet file, or is incomplete; write it again"
 FIRST_LINE = 1_000_000  # bytes that are read for it at most
 FIRST_BYTES = 1000  # among which UTF-8 text has no zero
 MARKS_OF_UTF16 = (b"\xff\xfe", b"\xfe\xff")

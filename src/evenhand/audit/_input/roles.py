@@ -45,7 +45,7 @@ def columns_of(source: Source, settings: AuditSettings) -> Columns:
     if columns.group in columns.features:
         raise InputError(
             f"{setting('features')}: {columns.group!r} is the group; a group cannot be a feature, "
-            "for groups are compared at the same features"
+            "because groups are compared at the same features"
         )
     return columns
 
@@ -112,9 +112,9 @@ def _without_decisions(source: Source, settings: AuditSettings) -> Source:
     deciding = [name for name in suspects if _always_decides(source, name, columns.reward)]
     for name in deciding:
         warning = InputWarning(
-            f"column {name!r} is left out, and not used as the {names[name]} by its name: rows "
+            f"column {name!r} is left out, although its name is that of the {names[name]}: rows "
             f"with the same {name} never differ in {columns.reward}, so it is a form of the "
-            f"reward; to use it all the same say {setting(names[name], name)}"
+            f"reward; to use it nevertheless, set {setting(names[name], name)}"
         )
         warnings.warn(warning, stacklevel=5)
     return replace(source, idle=(*source.idle, *deciding))

@@ -160,7 +160,7 @@ def alike_groups(groups: Sequence[str]) -> list[str]:
         folded.setdefault(" ".join(name.casefold().split()), []).append(name)
     return [
         f"Groups {' and '.join(map(repr, names))} differ only by case or blanks: they are compared "
-        "as different groups; if they are one, write them alike in the log and audit again."
+        "as different groups; if they are the same, spell them alike in the log and audit again."
         for names in folded.values()
         if len(names) > 1
     ]

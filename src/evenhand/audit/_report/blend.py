@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from evenhand.audit._stages.blend import Blended
 
 METHOD = (
-    "Together, the bias is the mean of what equal averages and what true rewards say, weighted by "
-    "their precisions; their dependence, as both use the same rows, is allowed for. How far true "
+    "The combined bias is the mean of two estimates, from equal averages and from true rewards, "
+    "weighted by their precisions; it allows for their dependence (same rows). How far true "
     "averages may differ is estimated (REML), for features and outcomes in standard deviations. "
-    "Equal averages are given up where the likelihood is 7 times as large without them. The test "
+    "Equal averages are dropped where the likelihood is 7 times as large without them. The test "
     "of equal averages is of all coefficients at once (Wald)."
 )
 ARRIVAL = (
@@ -45,10 +45,10 @@ def blend_sentences(audit: Audit) -> list[str]:
 
 def _together(audit: Audit, blended: Blended, true: str) -> list[str]:
     if blended.measured is None or blended.bias is None:
-        return [f"What equal averages and {true} say is not taken together: {blended.why}."]
-    sentences = together(blended, f"By equal averages and {true} together, ")
+        return [f"Estimates from equal averages and {true} are not combined: {blended.why}."]
+    sentences = together(blended, f"From equal averages and {true} combined, ")
     if audit.believe != WHOLE_LOG:
-        sentences.append("That takes the gap over the whole log, not the one within time windows.")
+        sentences.append("This is the gap over the whole log, not the one within time windows.")
     return sentences
 
 
@@ -64,14 +64,14 @@ def together(blended: Blended, start: str) -> list[str]:
 def arrival_sentence(blended: Blended, reward: str, true: str) -> str:
     """Whether the arrival of true rewards depends on the outcome."""
     if not blended.rest.any():
-        return f"{true} is known in every row, so the outcome does not decide where it is known."
+        return f"{true} is known in every row, so whether it is known cannot depend on the outcome."
     rule = f"This holds if whether {true} is known does not depend on the outcome"
     if blended.depends is None:
         return f"{rule}. That could not be tested here."
     if not blended.depends:
         return (
-            f"{rule}. The {reward} of these rows shows no sign of the contrary "
-            f"({p_value(blended.p_arrival)}), but not every dependence shows there."
+            f"{rule}. The {reward} of these rows gives no evidence that it does "
+            f"({p_value(blended.p_arrival)}), but would not reveal every such dependence."
         )
     table = blended.arrival.dropna(subset="difference")
     sizes = [
@@ -81,7 +81,7 @@ def arrival_sentence(blended: Blended, reward: str, true: str) -> str:
         if size != 0.0
     ]
     return (
-        f"WARNING: {rule[0].lower()}{rule[1:]}, and that does not seem to be so: where {true} is "
+        f"WARNING: {rule[0].lower()}{rule[1:]}, but it seems to: where {true} is "
         f"known, {reward} is on average {few(sizes)} than where it is not, at the same features by "
         f"straight lines ({p_value(blended.p_arrival)}). What rests on {true} may be wrong by an "
         "amount that this log cannot show."
@@ -117,7 +117,7 @@ def side_by_side(reports: dict[str, Any]) -> Any:
         ends = {"simultaneous_low": "low", "simultaneous_high": "high", "estimate": "gap"}
         part = report.by_group.reset_index().drop(columns=["low", "high"]).rename(columns=ends)
         part = part[part["group"] != report.reference]
-        parts.append(part.assign(**{"resting on": name}))
+        parts.append(part.assign(**{"based on": name}))
     every = pd.concat(parts, ignore_index=True)
     order = {name: i for i, name in enumerate(dict.fromkeys(every["group"]))}
     every = every.sort_values("group", key=lambda names: names.map(order), kind="stable")

@@ -28,7 +28,7 @@ CALIBRATED = (
     "BISG often are not. Check them where the group is known."
 )
 LEFT_OUT = (
-    "What counts people by group is left out where groups are given as probabilities: error rates, "
+    "Whatever counts people by group is left out if groups are probabilities: error rates, "
     "selection rates and impact ratios, fairness metrics, logistic models and time windows."
 )
 
@@ -97,7 +97,7 @@ def _certainty(result: ByProbability) -> str:
         return "All probabilities are 0 or 1, so every group is known."
     said = (
         f"In {known.uncertain:,} of {known.rows:,} rows the group is uncertain. Every row counts "
-        "for each group by its probability, and for none of them more."
+        "for each group in proportion to its probability, and is assigned to none."
     )
     if NOT_STATED in known.groups and "" in known.given:
         said += f' Rows without any probability are a group of their own, "{NOT_STATED}".'
@@ -108,7 +108,7 @@ def _not_used(result: ByProbability) -> list[str]:
     if not result.not_used:
         return []
     names = ", ".join(role.replace("_", " ") for role in result.not_used)
-    return [f"The log also has columns for {names}: with groups by probability they play no part."]
+    return [f"The log also has columns for {names}: they are not used with groups by probability."]
 
 
 def method(audit: Audit) -> list[str]:
@@ -129,7 +129,7 @@ def method(audit: Audit) -> list[str]:
         "The reward is fitted by least squares on the features and an intercept, each times the "
         f"probability of each group: {', '.join(facts.columns.features) or 'none'}. So every group "
         "has coefficients of its own, and no row is assigned to a group. The bias of a group is "
-        "its coefficients less those that it is compared with. What is said of people with the "
+        "its coefficients minus those that it is compared with. What is said of people with the "
         "same features is the gap at the average context of everyone.",
         "Before adjustment, the mean of a group is its fit at the average features of the group, "
         "where rows count by probability too.",

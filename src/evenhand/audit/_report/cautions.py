@@ -25,7 +25,7 @@ def cautions(audit: Audit) -> list[str]:
     facts, sentences = audit.facts, list[str]()
     if facts.binary and facts.errors == "classical":
         sentences.append(
-            "Outcomes are 0 or 1, so their noise depends on the features, and errors here assume "
+            "Outcomes are 0 or 1, so their noise depends on the features; standard errors assume "
             "that it is equal within a group: robust standard errors do not assume that "
             f"({setting('errors', 'robust')})."
         )
@@ -35,7 +35,7 @@ def cautions(audit: Audit) -> list[str]:
         single = [quoted(name) for name, count in few.items() if count < 2]
         if single:
             sentences.append(
-                f"{_groups(single, 'has', 'have')} a single cluster, from which no error can be "
+                f"{_groups(single, 'has', 'have')} a single cluster, so no standard error can be "
                 f"estimated: {'it is' if len(single) == 1 else 'they are'} compared with nobody."
             )
         short = [f"{quoted(name)} ({count})" for name, count in few.items() if count > 1]
@@ -58,7 +58,7 @@ def cautions(audit: Audit) -> list[str]:
         sentences.append(
             f"All of {quoted(str(facts.columns.weight))} are whole numbers. If they say how "
             f"many people a row stands for, name the column in {setting('count')} instead: as "
-            "weights, a row is one person however much it weighs."
+            "weights, a row counts as one person, whatever its weight."
         )
     if facts.effective is not None:
         for name, size in facts.effective.items():
@@ -92,7 +92,7 @@ def _classical(audit: Audit) -> list[str]:
         return []
     return [
         f"{_groups([quoted(name) for name in names], 'has', 'have')} fewer than {FEW_ROWS} rows "
-        f"for every coefficient: {_their(names)} errors assume equal noise within the group. "
+        f"for every coefficient: {_their(names)} standard errors assume equal noise in the group. "
         "Those of the other groups do not."
     ]
 
@@ -123,11 +123,11 @@ def _few_events(audit: Audit) -> list[str]:
     if len(counts) == 1:
         name, count, value, many = counts[0]
         only = f"only {count} row{'s' if many != 1 else ''}" if many else "no row"
-        return [f"Group {name} has {only} with {outcome} = {value}: its intervals are rough."]
+        return [f"Group {name} has {only} with {outcome} = {value}: its intervals are approximate."]
     if not counts:
         return []
     names = few_of([f"{name} ({count} with {value})" for name, count, value, _ in counts])
     return [
         f"{len(counts)} groups have fewer than {FEW_EVENTS} rows with {outcome} = 0 or with "
-        f"{outcome} = 1: {names}. Their intervals are rough."
+        f"{outcome} = 1: {names}. Their intervals are approximate."
     ]

@@ -91,7 +91,7 @@ def _of_group(audit: Audit, part: pd.DataFrame) -> list[str]:
     who = f"the mean {outcome} of group {group}"
     if low <= 0.0 <= high:
         ends = f"{_signed(before, low)} to {_signed(before, high)}"
-        finding = f"{who} cannot be told from that of group {reference}"
+        finding = f"{who} cannot be told apart from that of group {reference}"
     else:
         word = "lower" if before["estimate"] < 0.0 else "higher"
         near, far = sorted((abs(low), abs(high)))
@@ -112,7 +112,7 @@ def _of_group(audit: Audit, part: pd.DataFrame) -> list[str]:
         f"{shares[LEFT]} is left between people with the same features{when}{by}."
     )
     if not audit.facts.columns.features:
-        return [f"{start}. There are no features to hold equal."]
+        return [f"{start}. There are no features to hold constant."]
     if not reverses(part):
         return [sentence]
     now, then = ("lower", "higher") if before["estimate"] < 0.0 else ("higher", "lower")

@@ -22,9 +22,9 @@ def drift_sentences(audit: Audit) -> list[str]:
     without = without if timeless else []
     if tests.empty:
         why = (
-            "no change of the gap can be tested: it is known in too few of them"
+            "no change of the gap can be tested: the gap is known in too few of them"
             if "estimate" in table
-            else "only counts and mean outcomes were compared, for there are too many arms"
+            else "only counts and mean outcomes were compared, because there are too many arms"
         )
         return [f"For the {windows} time windows {why}.", *without]
     if audit.bias.reference is None and len(audit.bias.groups) == 2:
@@ -41,13 +41,13 @@ def drift_sentences(audit: Audit) -> list[str]:
     calm = [str(name) for name in tests[~tests["changes"]]["group"] if name != audit.bias.reference]
     if calm:
         sentences.append(
-            f"No change of the gap over {windows} time windows can be told from chance for group "
+            f"No change of the gap over {windows} windows can be told apart from chance for group "
             f"{', '.join(calm)}."
         )
     if audit.facts.windows is not None and audit.facts.windows[0] != audit.bias.weighting:
         sentences.append(
             "Not every arm has enough rows in every window, so within a window arms count by how "
-            "often they were chosen: a change of the gap there may be one of the choice of arms."
+            "often they were chosen: a change of the gap may come from a change in the arms chosen."
         )
     common = audit.facts.common
     if audit.bias.reference is None and 2 <= len(common) < len(audit.bias.groups):

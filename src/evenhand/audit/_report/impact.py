@@ -46,7 +46,7 @@ def _sentence(audit: Audit, attribute: str, table: pd.DataFrame) -> str:
         return f"{by} all categories have the same {rate}, {_percent(highest['rate'])}."
     lowest = candidates.iloc[int(candidates["ratio"].argmin())]
     few = int(compared["small"].sum()) if len(large) else 0
-    rest = f" ({few} with less than 2 % of the data left aside)" if few else ""
+    rest = f" ({few} with less than 2 % of the data excluded)" if few else ""
     return (
         f"{by} the lowest {rate}{rest} is that of {quoted(lowest['category'])}, "
         f"{_percent(lowest['rate'])} against {_percent(highest['rate'])} for "

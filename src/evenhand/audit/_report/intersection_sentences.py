@@ -47,7 +47,7 @@ def _of_attribute(audit: Audit, name: str) -> list[str]:
     report = crossed.believed(name)
     start = ""
     if report is not crossed.attributes[name]:
-        start = "within time windows, which do not find the same as the whole log, "
+        start = "within time windows, which disagree with the whole log, "
     sentences = [f"{start}{_lower(sentence)}" for sentence in totals(report)]
     if name in crossed.against_truth:
         true = quoted(str(audit.facts.columns.true_reward))
@@ -56,7 +56,7 @@ def _of_attribute(audit: Audit, name: str) -> list[str]:
         blended = crossed.blends.get(name)
         if blended is not None and blended.measured is not None:
             sentences += [
-                *together(blended, f"by equal averages and {true} together, "),
+                *together(blended, f"from equal averages and {true} combined, "),
                 arrival_sentence(blended, quoted(audit.facts.columns.reward), true),
             ]
     tests = crossed.changes.get(name)
@@ -65,7 +65,7 @@ def _of_attribute(audit: Audit, name: str) -> list[str]:
     moved = [quoted(str(group)) for group in tests[tests["changes"]]["group"]]
     if moved:
         return [*sentences, f"the gap changes over time for group {few_of(moved)}: see the table."]
-    return [*sentences, "no change of a gap over time can be told from chance."]
+    return [*sentences, "no change of a gap over time can be told apart from chance."]
 
 
 def _lower(sentence: str) -> str:
@@ -85,14 +85,14 @@ def _furthest(crossed: Intersections, terms: Terms) -> list[str]:
     where = f"{meet}, with every cell {SHRUNK}" if crossed.freedom > 0 else meet
     if cells.empty:
         return [
-            f"{meet}, too few rows are in each cell for gaps with the same features: the "
+            f"{meet}, each cell has too few rows for gaps at the same features: the "
             "cells are shown with plain rates and means."
         ]
     apart = cells[(cells["shrunk_low"] > 0.0) | (cells["shrunk_high"] < 0.0)]
     at = f"{100 * crossed.level:.6g} % interval of that cell alone"
     if apart.empty:
         return [
-            f"{where}, no cell can be told from {_against(crossed)} by its "
+            f"{where}, no cell can be distinguished from {_against(crossed)} by its "
             f"{100 * crossed.level:.6g} % interval."
         ]
     row = apart.iloc[int(apart["shrunk"].abs().argmax())]
@@ -111,13 +111,13 @@ def _borrowing(crossed: Intersections) -> list[str]:
     if cells["kind"].isin([COMMON_SLOPES, AS_THEY_ARE[COMMON_SLOPES]]).any():
         sentences.append(
             "Hardly any cell has rows for a regression of its own, so all of them are adjusted "
-            "with the same slopes: a feature is assumed to do the same in every cell, and the "
-            "noise to be equal."
+            "with the same slopes: a feature is assumed to have one effect in all cells, and the "
+            "noise to be equal in all cells."
         )
     own = cells[cells["kind"].isin(OWN_ROWS)]["own_weight"]
     if crossed.freedom < 1:
         sentences.append(
-            "There are too few cells to tell margins from cells, so no cell is shrunk."
+            "There are too few cells to separate margins from cells, so no cell is shrunk."
         )
     elif len(own):
         sentences.append(
@@ -128,8 +128,8 @@ def _borrowing(crossed: Intersections) -> list[str]:
     if len(few):
         names = few_of([quoted(name) for name in few["cell"]])
         sentences.append(
-            f"Of {names} too little is known for an estimate from own rows: only what the margins "
-            "say is shown."
+            f"For {names} there are too few rows for an estimate from own rows: only that from the "
+            "margins is shown."
         )
     return sentences
 

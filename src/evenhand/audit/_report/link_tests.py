@@ -32,14 +32,14 @@ def link_sentence(models: Logistic) -> str:
     if models.linear_p_value is None and models.logistic_p_value is None:
         return (
             "Outcomes are 0 or 1, and no test can tell whether a straight line or a logistic model "
-            "is nearer to them. Numbers are those of straight lines unless stated otherwise."
+            "fits them better. Numbers are those of straight lines unless stated otherwise."
         )
     start = "Outcomes are 0 or 1. The link test"
     if models.fits == LOGISTIC:
         return (
             f"{start} rejects straight lines ({line}) and not logistic models ({logistic}), so "
-            "what is left of a gap is that of the logistic models; that of straight lines stands "
-            "beside it."
+            "what is left of a gap is taken from the logistic models, with that of straight lines "
+            "beside it for comparison."
         )
     if models.fits == LINEAR:
         return (
@@ -49,12 +49,12 @@ def link_sentence(models: Logistic) -> str:
     if models.fits == BOTH:
         return (
             f"{start} rejects neither straight lines ({line}) nor logistic models ({logistic}). "
-            "Numbers are those of straight lines, in which chances add up, unless stated "
+            "Numbers are those of straight lines, in which probabilities add up, unless stated "
             "otherwise."
         )
     return (
         f"{start} rejects straight lines ({line}) and logistic models ({logistic}): neither has "
-        "the form of these outcomes, and part of what is found may come from that. Numbers are "
+        "the right form for these outcomes, and some findings may come from that. Numbers are "
         "those of straight lines unless stated otherwise."
     )
 
@@ -71,8 +71,8 @@ def method_of(models: Logistic) -> list[str]:
     ]
     if models.odds is not None:
         sentences.append(
-            "Average gaps are the mean over all rows of the chance of an outcome of 1 with the "
-            "coefficients of the group, less that with those of the reference; their errors are by "
+            "Average gaps are the mean over all rows of the probability of a 1 with the "
+            "coefficients of the group, minus that with those of the reference; errors are by "
             "the delta method, with the features as given. Errors of the logistic models are "
             f"{_ERRORS[models.errors]}."
         )

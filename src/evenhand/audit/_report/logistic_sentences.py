@@ -71,7 +71,7 @@ def _gaps(models: Logistic, agreed: list[int]) -> list[str]:
     table, line = models.by_group, models.line
     largest = sorted(agreed, key=lambda g: -abs(table["gap"].iloc[g]))[:MOST_RATIOS]
     return [
-        f"By the logistic models the chance of {line._terms.event} is {_gap_words(models, g)} for "
+        f"By logistic models the probability of {line._terms.event} is {_gap_words(models, g)} for "
         f"group {quoted(line.groups[g])}, compared with {_reference(line)}, averaged over the "
         f"features of all rows{' by their weight' if models.weighted else ''}; with all features "
         f"at their average the odds ratio is {_ratio(models, g)}."
@@ -122,7 +122,7 @@ def _doubted_gap(models: Logistic, g: int) -> str:
         f"Whether the {line._terms.compared(quoted(line.groups[g]))} differs from "
         f"{_reference(line)} {line._terms.alike} depends on the form of the model, and is not "
         f"claimed: by straight lines the difference is {_signed(row['estimate'], half)} "
-        f"({_percent(line)} interval {ends}), and by logistic models the chance of "
+        f"({_percent(line)} interval {ends}), and by logistic models the probability of "
         f"{line._terms.event} is {_gap_words(models, g)}."
     )
 
@@ -205,7 +205,7 @@ def _lacking(models: Logistic) -> list[str]:
     if reference in models.without:
         sentences.append(
             f"Group {quoted(reference)} has no logistic model: {models.without[reference]}. What "
-            "is said of gaps to it rests on straight lines alone."
+            "is said about gaps to it rests on straight lines alone."
         )
     if len(others) == 1:
         name, reason = next(iter(others.items()))

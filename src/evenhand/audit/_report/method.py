@@ -17,12 +17,12 @@ ERRORS = {
     "robust": "Standard errors do not assume equal noise (HC1, from squared residuals of every "
     "row).",
     "cluster": "Standard errors allow for dependence between rows of the same cluster (CR1), with "
-    "as many degrees of freedom in a group as it has clusters, less one.",
+    "as many degrees of freedom in a group as it has clusters, minus one.",
 }
 
 BORROWED = (
     "Cells where group columns meet are shown from their own rows, and shrunk towards additive "
-    "margins by empirical Bayes: how much of a deviation is kept depends on how sure it is, "
+    "margins by empirical Bayes: how much of a deviation is kept depends on how precise it is, "
     "averaged over what the data leave open. These intervals are of a cell alone."
 )
 
@@ -37,7 +37,7 @@ def method(audit: Audit) -> list[str]:
         f"evenhand {__version__} on {facts.engine}: {facts.used:,} rows of {facts.label} were "
         "summed up where they are, and everything here is computed from the sums.",
         "For every group the reward is fitted by least squares on the features and an intercept: "
-        f"{', '.join(columns.features) or 'none'}. The bias of a group is its coefficients less "
+        f"{', '.join(columns.features) or 'none'}. The bias of a group is its coefficients minus "
         "those that it is compared with: the gap at a context is that vector times the context. "
         "What is said of people with the same features is the gap at the average context of "
         "everyone.",
@@ -49,8 +49,8 @@ def method(audit: Audit) -> list[str]:
         ),
         f"Intervals are at {100 * audit.bias.level:.6g} %. Those of features in the summary hold "
         "for all groups and features at once (Bonferroni), those at the average context for all "
-        f"groups. So without any bias at most {100 * (1 - audit.bias.level):.3g} % of audits find "
-        "one on a feature, and at most as many one at the average context.",
+        f"groups. So without any bias, at most {100 * (1 - audit.bias.level):.3g} % of audits find "
+        "a bias on a feature, and at most as many find one at the average context.",
     ]
     if audit.logistic is not None:
         sentences += method_of(audit.logistic)
@@ -80,8 +80,8 @@ def method(audit: Audit) -> list[str]:
         )
     if audit.against_truth is not None:
         sentences.append(
-            f"Against {columns.true_reward}: the same regressions of {columns.reward} less "
-            f"{columns.true_reward}, of the rows that have both, by pulls: what arms are worth "
+            f"Against {columns.true_reward}: the same regressions of {columns.reward} minus "
+            f"{columns.true_reward}, of the rows that have both, by pulls: the worth of the arms "
             "cancels."
         )
     if audit.blend is not None:
@@ -120,7 +120,7 @@ def method(audit: Audit) -> list[str]:
             )
         if facts.windows is not None and facts.windows[1] != facts.errors:
             sentences.append(
-                f"Within windows errors are {facts.windows[1]}: there are too few rows or too many "
+                f"Within windows, standard errors are {facts.windows[1]}: too few rows or too many "
                 "regressions for others."
             )
     if facts.filled:
@@ -149,14 +149,14 @@ def limits(audit: Audit) -> list[str]:
         f"{reward}, because of what its {reward} is or would have been, the numbers are wrong by "
         "an amount that this log cannot show.",
         (
-            "Rows are weighted by their inverse propensity, which takes out a selection that "
+            "Rows are weighted by their inverse propensity, which removes a selection that "
             "depends on what the propensity was made from, and nothing else."
             if facts.settings.weigh_by_propensity
             else "Propensities are in this log and were not used: weighting by them "
-            f"({setting('weigh_by_propensity', True)}) takes out the selection that they describe."
+            f"({setting('weigh_by_propensity', True)}) removes the selection that they describe."
             if facts.columns.propensity
             else "There are no propensities in this log, so a selection by the policy itself "
-            "cannot be taken out either."
+            "cannot be removed either."
         ),
         "Straight lines. If outcomes are not linear in the features and the groups differ in their "
         "features, part of the misfit is counted as bias.",
@@ -165,16 +165,16 @@ def limits(audit: Audit) -> list[str]:
     ]
     if facts.binary:
         sentences.append(
-            "Chances. Outcomes are 0 or 1, and differences are in their chance of being 1, by a "
+            "Probabilities. Outcomes are 0 or 1; differences are in the probability of a 1, by a "
             "straight line. How a difference is divided among features depends on that scale; "
-            "with chances near 0 or 1 another one (odds) may divide it differently."
-            + ("" if audit.logistic is None else " What both divide alike is claimed here.")
+            "with probabilities near 0 or 1, another one (odds) may divide it differently."
+            + ("" if audit.logistic is None else " Only what both agree on is claimed here.")
         )
     if facts.columns.cluster is None:
         sentences.append(
-            "Independence. Rows are taken as independent. If a person has several, name the column "
-            f"that tells persons apart ({setting('cluster', blank('COLUMN'))}): the intervals here "
-            "would be too short."
+            "Independence. Rows are treated as independent. If a person has several, name the "
+            f"column that identifies people ({setting('cluster', blank('COLUMN'))}): otherwise "
+            "intervals are too short."
         )
     sentences.append(
         "No verdict. A difference is a reason to look at how the outcomes came about. It is no "

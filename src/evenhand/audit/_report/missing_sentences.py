@@ -21,7 +21,7 @@ def missing_sentences(audit: Audit) -> list[str]:
     left_out = facts.rows - facts.used
     if left_out:
         dropped = table[table["done"] != FILLED].groupby("column")["missing"].sum()
-        why = ", for what they lack cannot be filled in" if _stuck(table) else ""
+        why = ", because what they lack cannot be filled in" if _stuck(table) else ""
         sentences.append(
             f"{left_out:,} of {facts.rows:,} rows {'is' if left_out == 1 else 'are'} left out{why} "
             "(missing: "

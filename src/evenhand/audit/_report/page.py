@@ -178,7 +178,7 @@ def _explained(audit: Audit) -> dict[str, Any] | None:
 def _adjusted(audit: Audit) -> str:
     """The model behind the adjustment in the picture."""
     if not audit.facts.columns.features:
-        return "There are no features to hold equal."
+        return "There are no features to hold constant."
     models = set(audit.decomposition["model"])
     windows = " within time windows" if audit.believe == WITHIN_WINDOWS else ""
     if models == {LOGISTIC_MODEL}:

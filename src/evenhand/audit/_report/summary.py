@@ -165,7 +165,7 @@ def _direction(audit: Audit) -> list[str]:
         return []
     return [
         f"{quoted(word)} sounds as if a higher {reward} were bad for people, and here it counts as "
-        f"good: if it is bad, say so with {setting('unfavourable', True)}."
+        f"good: if it is bad, set {setting('unfavourable', True)}."
     ]
 
 
@@ -210,17 +210,17 @@ def _given_away(audit: Audit) -> list[str]:
     giveaways, reward = audit.facts.giveaways, audit.facts.columns.reward
     sentences = [
         f"Feature {name} by itself predicts {reward} almost perfectly within groups (R squared "
-        f"{fit:.4f}), as a copy of it would. Holding it equal hides the bias: leave it out with "
+        f"{fit:.4f}), as a copy of it would. Holding it constant hides the bias: leave it out with "
         f"{setting('leave_out', [name])}."
         for name, fit in giveaways.reward.items()
     ]
     n_groups = len(audit.bias.groups)
     for name, named in giveaways.group.items():
         few = f"group {', '.join(named)} from the others"
-        which = "the groups apart" if len(named) == n_groups else few
+        which = "the groups" if len(named) == n_groups else few
         sentences.append(
-            f"Feature {name} tells {which} almost perfectly, so the groups do not overlap there, "
-            f"and bias cannot be told from the effect of {name}: leave it out with "
+            f"Feature {name} separates {which} almost perfectly, so groups do not overlap there, "
+            f"and bias cannot be told apart from the effect of {name}: leave it out with "
             f"{setting('leave_out', [name])}."
         )
     return sentences

@@ -141,7 +141,7 @@ def blend(run: AuditRun, fitted: Fitted, objection: str = "") -> Blended | None:
     number, feedback = int(pairs.n[usable].sum()), int(fitted.stats.n.sum())
     measured = Measured(number, feedback, lambda: start)
     if not np.isfinite(measured.bias).all():
-        return replace(arrivals, why="their variances cannot be told from these rows")
+        return replace(arrivals, why="their variances cannot be estimated from these rows")
     return replace(arrivals, measured=measured, bias=_report(run, fitted, pairs, usable, measured))
 
 

@@ -192,7 +192,7 @@ def fetch_by(
         frames.append(answer)
         if not answer[[*keys, ROWS]].equals(frames[0][[*keys, ROWS]]):
             raise DataError(
-                f"{source.label} changed while it was read, so its sums do not belong together; "
+                f"{source.label} changed while it was read, so its sums are inconsistent; "
                 "audit it again when nothing writes to it"
             )
     first, *rest = [frame.drop(columns=ROWS) for frame in frames]

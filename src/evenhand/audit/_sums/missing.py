@@ -26,7 +26,7 @@ from evenhand.events.columns import Columns
 
 # What was done about a missing value.
 FILLED, LEFT_OUT = "filled in", "rows left out"
-NOT_FILLABLE = "rows left out, for it cannot be filled in"
+NOT_FILLABLE = "rows left out, because it cannot be filled in"
 
 
 @dataclass(frozen=True, eq=False)

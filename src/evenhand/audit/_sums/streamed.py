@@ -118,7 +118,7 @@ def streamed(
     source.stream(query, totals.add, rows_of_batch(p + 2 + len(numbers)))
     if totals.strange:
         raise DataError(
-            f"{source.label} changed while it was read, so its sums do not belong together; "
+            f"{source.label} changed while it was read, so its sums are inconsistent; "
             "audit it again when nothing writes to it"
         )
     beyond = None if middle is None else middle.beyond(totals.n, coding)

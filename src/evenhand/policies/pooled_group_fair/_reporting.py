@@ -143,7 +143,7 @@ def single(names: list[str], count: int, kind: str = "group") -> list[str]:
     if not names:
         return []
     if len(names) == count:
-        return [f"Every {kind} has a single arm: an arm's own worth cannot be told from bias."]
+        return [f"Every {kind} has a single arm: its own worth cannot be told apart from bias."]
     has = "has a single arm" if len(names) == 1 else "have a single arm each"
     return [
         f"{', '.join(names)} {has}: how much of a gap is the arm's own is known only through the "

@@ -66,7 +66,7 @@ class PooledGroupFair(Policy):
 
     The coefficients of the arms of a group vary around the group's mean, and the means of the
     groups differ by their bias. All variances are estimated, so there is nothing to tune. The score
-    of an arm is its estimate, less the mean of its group, plus that of the reference, plus a bonus
+    of an arm is its estimate, minus the mean of its group, plus that of the reference, plus a bonus
     for what is not known about the arm: z standard deviations, where z = |N(0, 1)| is drawn once a
     round for all arms. docs/explanation/pooling.md has the model, and
     docs/explanation/which-policy.md the cases in which another policy is better.

@@ -34,7 +34,7 @@ class PooledBias(Reported):
         >>> policy.bias().at([[2.0]]).round(1)[["group", "estimate"]].values.tolist()
         [['F', -10.0], ['M', 0.0]]
         >>> print(policy.bias().to_words().split(" (")[0])
-        With one more of x1, the feedback for group F falls by 5 relative to that for group M
+        Per unit of x1, the feedback for group F falls by 5 relative to that for group M
         >>> policy.bias().to_frame()[["group", "floor"]].round(2).values.tolist()
         [['F', 0.79], ['M', 0.0]]
         >>> policy.bias().chart("Loans").to_dict()["title"]["text"]
@@ -85,7 +85,7 @@ class PooledBias(Reported):
 
     @cached_property
     def _sentences(self) -> list[str]:
-        """A sentence for every bias that can be told from zero, and one on those that cannot.
+        """A sentence for every bias that can be told apart from zero, and one on those that cannot.
 
         The intervals are those that hold for all of them at once.
         """
@@ -100,7 +100,7 @@ class PooledBias(Reported):
         rest = int((table.why == "").sum()) - len(clear)
         if rest:
             noun = "bias of a feature" if rest == 1 else "biases of features"
-            sentences.append(f"{rest} {noun} cannot be told from zero.")
+            sentences.append(f"{rest} {noun} cannot be told apart from zero.")
         if unknown:
             sentences.append(
                 f"For group{'s' if len(unknown) > 1 else ''} {', '.join(unknown)} there is not "
@@ -114,7 +114,7 @@ class PooledBias(Reported):
         turn = "rises" if row["estimate"] > 0.0 else "falls"
         low, high = digits(row["simultaneous_low"]), digits(row["simultaneous_high"])
         return (
-            f"With one more of {row['feature']}, the feedback for group {row['group']} {turn} by "
+            f"Per unit of {row['feature']}, the feedback for group {row['group']} {turn} by "
             f"{digits(abs(row['estimate']))} relative to that for {self._reference} "
             f"({100 * self.level:g} % interval {low} to {high})."
         )

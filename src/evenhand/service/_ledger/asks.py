@@ -116,10 +116,10 @@ class Reward(OfDecision):
             self.status, self.answer = 410, "the decision was erased"
             return
         if self.observed is not None and known.reward not in (None, self.observed):
-            self.status, self.answer = 409, "another observed reward was recorded before"
+            self.status, self.answer = 409, "a different observed reward is already recorded"
             return
         if self.true is not None and known.truth not in (None, self.true):
-            self.status, self.answer = 409, "another true reward was recorded before"
+            self.status, self.answer = 409, "a different true reward is already recorded"
             return
         unused = tx.rules.confirmed and known.used is None
         if self.observed is not None and unused:
@@ -177,7 +177,7 @@ class Override(OfDecision):
         if known.override is not None:
             same = known.override == self.arm
             self.status = 200 if same else 409
-            self.answer = "" if same else "the decision was overridden before"
+            self.answer = "" if same else "the decision is already overridden"
             return
         row = None if self.arm is None else body.row(self.arm)
         if self.arm is None or row is None:

@@ -34,7 +34,7 @@ class EraseAsk(Ask):
         if not self.force and any(at > tx.now - self.kept for _, _, at in rows):
             self.status = 409
             self.answer = (
-                "a decision is younger than the retention; force it if the law requires it"
+                "a decision is in its retention period; force the erasure if the law requires it"
             )
             return
         try:

@@ -41,7 +41,7 @@ class ColumnsOfGroups(NamedTuple):
 
     @property
     def n_levels(self) -> int:
-        """Of all attributes together."""
+        """The number of levels of all attributes together."""
         return sum(len(attribute.levels) for attribute in self.attributes)
 
     @property

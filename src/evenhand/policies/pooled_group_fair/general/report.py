@@ -37,7 +37,7 @@ class GeneralBias(Reported):
         >>> frame[frame.kind == "level"][["group", "estimate"]].round(1).values.tolist()
         [['sex: F', -5.0], ['sex: M', 0.0], ['age: old', -0.5], ['age: young', 0.5]]
         >>> print(policy.bias().to_words().split(" (")[0])
-        With one more of x1, the feedback for sex F falls by 5 relative to that for sex M
+        Per unit of x1, the feedback for sex F falls by 5 relative to that for sex M
         >>> policy.bias().at([[2.0]])["estimate"].round(1).tolist()[:2]
         [-10.0, 0.0]
         >>> policy.bias().chart("Loans").to_dict()["title"]["text"]
@@ -150,14 +150,14 @@ class GeneralBias(Reported):
         return sentences + self._of_single_arms()
 
     def _of_levels(self, table: pd.DataFrame) -> list[str]:
-        """A sentence for every bias of a level that can be told from zero; then the others."""
+        """A sentence for every bias of a level that is clearly not zero; then the others."""
         lows, highs = table.simultaneous_low, table.simultaneous_high
         clear = table[(table.why == "") & ((lows > 0.0) | (highs < 0.0))]
         sentences = [self._of_level(row) for row in clear.to_dict("records")]
         rest = int((table.why == "").sum()) - len(clear)
         if rest:
             noun = "bias of a level" if rest == 1 else "biases of levels"
-            sentences.append(f"{rest} {noun} cannot be told from zero.")
+            sentences.append(f"{rest} {noun} cannot be told apart from zero.")
         unknown = list(dict.fromkeys(table[table.why != ""].group))
         if unknown:
             sentences.append(
@@ -189,7 +189,7 @@ class GeneralBias(Reported):
         turn = "rises" if row["estimate"] > 0.0 else "falls"
         low, high = digits(row["simultaneous_low"]), digits(row["simultaneous_high"])
         return (
-            f"With one more of {row['feature']}, the feedback for {name} {turn} by "
+            f"Per unit of {row['feature']}, the feedback for {name} {turn} by "
             f"{digits(abs(row['estimate']))} relative to that for {self._against(number)} "
             f"({100 * self.level:g} % interval {low} to {high})."
         )
@@ -199,7 +199,7 @@ class GeneralBias(Reported):
         known = table[table.why == ""]
         clear = known[known.own.notna() & (known.beyond.abs() > known.beyond_width)]
         sentences = [
-            f"With one more of {row['feature']}, the feedback for {row['group']} "
+            f"Per unit of {row['feature']}, the feedback for {row['group']} "
             f"{'rises' if row['beyond'] > 0.0 else 'falls'} by {digits(abs(row['beyond']))} "
             "relative to the sum of its levels."
             for row in clear.to_dict("records")
