@@ -38,11 +38,18 @@ def write_whole(path: str | Path, content: Content) -> None:
     write_all({Path(path): content})
 
 
-def write_all(contents: Mapping[Path, Content]) -> None:
+def write_all(
+    contents: Mapping[Path, Content], alone: bool = False, like: Path | None = None
+) -> None:
     """Write files that belong together: write all of them as parts, then move each to its place.
+
+    They are moved in the order given, and each move is on disk before the next.
 
     Args:
         contents: the content of each path, as for `write_whole`.
+        alone: whether no other process writes these files. Then parts have fixed names, and the
+            next call writes over what a killed process left.
+        like: the file whose permissions new files get, if it exists.
 
     Example:
         >>> import tempfile
@@ -61,20 +68,18 @@ def write_all(contents: Mapping[Path, Content]) -> None:
                     _fill(file, content)
                 continue
             target = _target(path)
-            # Not too long for a file name, and unique to this process.
-            part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
-            handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
+            part = _part(target, alone)
+            flags = os.O_TRUNC if alone else os.O_EXCL
+            handle = os.open(part, os.O_RDWR | os.O_CREAT | flags | _BINARY, 0o666)
             parts[target] = part
             with os.fdopen(handle, "wb+") as file:
-                if target.exists():
-                    part.chmod(stat.S_IMODE(target.stat().st_mode))
+                copy_permissions(target if target.exists() else like, part)
                 _fill(file, content)
                 file.flush()
                 os.fsync(file.fileno())
         for target, part in parts.items():
             part.replace(target)
-        for folder in {target.parent for target in parts}:
-            sync_folder(folder)
+            sync_folder(target.parent)
     finally:
         for part in parts.values():
             part.unlink(missing_ok=True)
@@ -88,6 +93,19 @@ def _target(path: Path) -> Path:
     if target.is_dir() or not target.parent.is_dir():
         raise InputError(f"path is {str(path)!r}; allowed is a file in a folder that exists")
     return target
+
+
+def _part(target: Path, alone: bool) -> Path:
+    """Where a file is written first: a name that is not too long, and hidden if it is unique."""
+    if alone:
+        return target.with_name(f"{target.name}.part")
+    return target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
+
+
+def copy_permissions(source: Path | None, path: Path) -> None:
+    """Give a file the permissions of another, if that exists."""
+    if source is not None and source.exists():
+        path.chmod(stat.S_IMODE(source.stat().st_mode))
 
 
 def _fill(file: IO[bytes], content: Content) -> None:

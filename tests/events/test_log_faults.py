@@ -1,6 +1,7 @@
 """Data that cannot be read back are refused, journals are kept, and a log has one writer."""
 
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -348,3 +349,20 @@ def test_a_table_of_another_program_says_where_a_human_decided(values):
         return
     logged = eh.offpolicy.Logged.from_frame(table, ["F", "M"])
     np.testing.assert_array_equal(logged.rewards, [1.0, np.nan, 1.0])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of files are those of POSIX")
+@SUFFIXES
+def test_who_may_read_a_log_does_not_change(suffix, tmp_path):
+    """Nor may others read what stands beside it: the journal and the snapshots have contexts too."""
+    path = tmp_path / f"log.{suffix}"
+    with eh.log_to(path, make()) as logged:
+        logged.update(logged.select(contexts_of(1)), 1.0)
+    for file in tmp_path.iterdir():
+        file.chmod(0o600)
+    with eh.log_to(path, snapshot_every=1) as logged:
+        logged.update(logged.select(contexts_of(2)), 1.0)
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+        assert f"log.{suffix}.journal" in modes and f"log.{suffix}.snapshot" in modes
+        assert set(modes.values()) == {0o600}
+    assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o600}

@@ -23,7 +23,7 @@ try:
 except ImportError:  # Windows: a second writer is not detected there
     fcntl = None  # type: ignore[assignment]
 
-from evenhand._atomic_files import sync_folder
+from evenhand._atomic_files import copy_permissions, sync_folder
 from evenhand.errors import DamagedError, InputError
 from evenhand.events._header import About, one_line
 
@@ -80,6 +80,8 @@ class Journal:
                 self._take(file)
                 if self._is_there(file):
                     self._take_table(file)
+                    if not self.path.stat().st_size:  # new: who may not read the log, nor this
+                        copy_permissions(self.log, self.path)
                     return file
             except BaseException:
                 file.close()

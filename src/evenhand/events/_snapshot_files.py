@@ -7,13 +7,13 @@ when one is written.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from evenhand._atomic_files import sync_folder
+from evenhand._atomic_files import write_all
+from evenhand.events._journal import journal_of
 
 FORMAT, VERSION = "evenhand snapshot", 1
 
@@ -45,19 +45,10 @@ def write_snapshot(path: Path, log: str, seq: int, sum: int, state: Mapping[str,
     head = {"format": FORMAT, "version": VERSION, "log": log, "seq": seq, "sum": sum}
     text = json.dumps({**head, "state": state}, allow_nan=False).encode()
     newest, before = snapshot_files(path)
-    part = newest.with_name(newest.name + ".part")
-    try:
-        with part.open("wb") as file:
-            file.write(b"%b\n%08x\n" % (text, crc32(text)))
-            file.flush()
-            os.fsync(file.fileno())
-        if newest.exists():
-            newest.replace(before)
-        part.replace(newest)
-        sync_folder(path.parent)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    if newest.exists():  # if the new one cannot be written, this one is still found
+        newest.replace(before)
+    # It holds contexts of people, so nobody may read it who may not read the log.
+    write_all({newest: b"%b\n%08x\n" % (text, crc32(text))}, alone=True, like=journal_of(path))
 
 
 def read_snapshots(path: Path) -> list[Kept]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import pandas as pd
 
-from evenhand._atomic_files import sync_folder
+from evenhand._atomic_files import write_all
 from evenhand.errors import DamagedError, InputError
 from evenhand.events._formats import FORMATS, Format, fingerprint, format_of
 from evenhand.events._header import VERSION, About
@@ -52,14 +52,16 @@ def write_table(path: Path, about: About, frame: pd.DataFrame) -> None:
     form = format_of(path)
     if form.header is not None:  # header and rows are in one file, so they always match
         about = replace(about, before=None)
-        _put({path: lambda file: _write(form, file, about, frame)})
+        write_all({path: lambda file: _write(form, file, about, frame)}, alone=True)
         return
     text = about.to_json().encode()
-    _put(
+    write_all(
         {
             beside(path): lambda file: _write_text(file, text),
             path: lambda file: _write(form, file, about, frame),
-        }
+        },
+        alone=True,
+        like=path,
     )
 
 
@@ -117,21 +119,3 @@ def _read_back(about: About, parts: Iterator[pd.DataFrame], texts: bool) -> dict
 def _stop_unless(same: bool) -> None:
     if not same:
         raise DamagedError("the file could not be read back unchanged; nothing was replaced")
-
-
-def _put(writers: Mapping[Path, Callable[[IO[bytes]], None]]) -> None:
-    """Write all files as parts before the first is moved to its place."""
-    parts = {path: path.with_name(path.name + ".part") for path in writers}
-    try:
-        for path, write in writers.items():
-            with parts[path].open("wb+") as file:
-                write(file)
-                file.flush()
-                os.fsync(file.fileno())
-        for path, part in parts.items():
-            part.replace(path)
-            sync_folder(path.parent)
-    except BaseException:
-        for part in parts.values():
-            part.unlink(missing_ok=True)
-        raise
