@@ -136,7 +136,7 @@ def test_identifiers_are_no_features_and_no_groups():
     log = made_log(33, n=3000)
     log["name"] = [f"n{i}" for i in range(len(log))]
     log["name"] = log["name"].where(log.index < 1400, "n0")  # one that differs in most is left out
-    with pytest.raises(ValueError, match="categories, as an identifier has"):
+    with pytest.raises(ValueError, match="categories, as an identifier does"):
         eh.audit(log)
     with pytest.raises(ValueError, match="allowed are up to 200 groups"):
         eh.audit(log, group="name")

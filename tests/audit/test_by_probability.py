@@ -182,7 +182,7 @@ def test_words_say_what_it_rests_on_and_what_is_left_out():
     assert "3,000 rows in 3 groups, known by probability (expected: a " in words
     assert "In 3,000 of 3,000 rows the group is uncertain." in words
     assert "calibrated at the same features" in words and "BISG" in words
-    assert "The log also has columns for arm, true reward: with groups by probability they" in words
+    assert "The log also has columns for arm, true reward: they are not used with groups" in words
     assert audit.metrics is None and audit.impact.empty and audit.logistic is None
     assert audit.facts.columns.features == ("x0", "x1")
     plain = json.loads(audit.to_json())

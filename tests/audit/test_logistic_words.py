@@ -58,7 +58,7 @@ def test_a_gap_of_the_logistic_models_comes_first_where_a_straight_line_is_rejec
     audit, words = audited(curved(3, level=-1.0))
     assert audit.logistic.fits == "logistic"
     lines = words.splitlines()
-    first = next(i for i, line in enumerate(lines) if line.startswith("By the logistic models"))
+    first = next(i for i, line in enumerate(lines) if line.startswith("By logistic models"))
     second = next(
         i for i, line in enumerate(lines) if line.startswith("By straight lines, among people")
     )
@@ -105,13 +105,13 @@ def test_separated_rewards_have_no_logistic_model():
     complete = log.assign(reward=(log["x0"] > 0.0).astype(int))
     audit, words = audited(complete)
     assert audit.logistic.odds is None
-    assert "run away" in words or "no solution" in words
+    assert "diverge" in words or "no solution" in words
     # Quasi-separated: in one group, nobody with a flag has a reward of 0.
     log["flag"] = (np.arange(len(log)) % 10 == 0).astype(int)
     log.loc[(log["flag"] == 1) & (log["group"] == "F"), "reward"] = 1
     audit, words = audited(log)
     assert set(audit.logistic.without) == {"F"}
-    assert "Group F has no logistic model: the coefficients run away" in words
+    assert "Group F has no logistic model: the coefficients diverge" in words
     assert not audit.logistic.by_feature["claimed"].any()
 
 
@@ -150,7 +150,7 @@ def test_weights_count_and_outcomes_may_be_bad():
     _, words = audited(log, weight="weight", unfavourable=True)
     assert "averaged over the features of all rows by their weight" in words
     assert "A higher reward is worse for people" in words
-    assert "the chance of reward = 1 is" in words and "better" not in words
+    assert "the probability of reward = 1 is" in words and "better" not in words
     log.loc[log["group"] == "F", "reward"] = 0
     log.loc[log.index[log["group"] == "F"][:5], "reward"] = 1
     _, words = audited(log, weight="weight")
@@ -165,7 +165,7 @@ def test_no_features_beyond_one_flag():
     log = log.assign(flag=(np.arange(len(log)) % 3 == 0).astype(int))[["group", "reward", "flag"]]
     audit, words = audited(log)
     assert audit.logistic.linear_p_value is None and audit.logistic.logistic_p_value is None
-    assert "no test can tell whether a straight line or a logistic model is nearer" in words
+    assert "no test can tell whether a straight line or a logistic model fits them better" in words
     means = log.groupby(["flag", "group"])["reward"].mean().unstack()
     share = log["flag"].value_counts(normalize=True)
     gap = ((means["F"] - means["M"]) * share).sum()

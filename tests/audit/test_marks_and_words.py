@@ -382,7 +382,7 @@ def copies(audit):
 
 
 def stand_ins(audit):
-    return [sentence for sentence in audit.summary if "the groups do not overlap there" in sentence]
+    return [sentence for sentence in audit.summary if "so the groups do not overlap" in sentence]
 
 
 def test_a_copy_of_the_reward_is_told():
@@ -452,7 +452,7 @@ def test_one_group_of_several_can_be_told_alone():
     log["mark"] = np.where(log["group"] == "B", "x", np.where(np.arange(len(log)) % 2, "y", "z"))
     audit = eh.audit(log)
     assert audit.facts.giveaways.group == {"mark": ("B",)}
-    assert "tells group B from the others" in audit.to_words()
+    assert "separates group B from the others" in audit.to_words()
 
 
 # Numbers with separators

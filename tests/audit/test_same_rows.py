@@ -202,7 +202,7 @@ def test_unfavourable_rewards_are_screened_by_what_is_good():
 
 
 def test_a_bad_outcome_is_asked_about():
-    assert "say so with unfavourable=True" in eh.audit(denied(), reward="deny").summary[1]
+    assert "set unfavourable=True" in eh.audit(denied(), reward="deny").summary[1]
     paid = denied().rename(columns={"deny": "paid"})
     assert "unfavourable=True" not in eh.audit(paid, reward="paid").to_words()
     assert (

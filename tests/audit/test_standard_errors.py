@@ -394,7 +394,7 @@ def test_arms_whose_rows_are_one_cluster_have_no_errors_of_their_own():
     audit = eh.audit(log, reference="M", arm="branch", cluster="judge")
     assert audit.bias.weighting == "pulls"
     assert any(
-        "as an arm has only 1 cluster, too few for standard errors" in sentence
+        "because an arm has only 1 cluster, too few for standard errors" in sentence
         for sentence in audit.summary
     )
     assert (audit.bias.to_frame().query("group == 'F'")["standard_error"] > 0.01).all()

@@ -52,10 +52,10 @@ def test_is_in_words_page_and_json():
         sentence.startswith("Against true_reward, among people with the same")
         for sentence in audit.summary
     )
-    assert "This needs no equal averages." in audit.to_words()
+    assert "This does not assume equal averages." in audit.to_words()
     assert 'id="truth"' in page_of(audit)
     plain = json.loads(audit.to_json())["against_truth"]
-    assert plain["assumption"].startswith("This needs no equal averages")
+    assert plain["assumption"].startswith("This does not assume equal averages")
     assert any("see what is measured against them" in sentence for sentence in audit.limits)
 
 

@@ -55,6 +55,6 @@ def test_groups_that_can_be_compared_are_named_where_another_cannot():
     assert np.isnan(audit.bias.by_group.loc["female & yes", "estimate"])
     words = audit.to_words()
     assert "the mean ui of groups 'female & no', 'male & yes' cannot be told apart from" in words
-    assert "both groups" not in words and words.count("the coefficients run away") == 1
+    assert "both groups" not in words and words.count("the coefficients diverge") == 1
     paid = (benefits["ui"] == "yes").groupby(benefits["sex"]).mean()
     assert f"{paid['male']:.1%} against {paid['female']:.1%}".replace("%", " %") in words

@@ -186,7 +186,7 @@ def test_arms_that_differ_and_are_chosen_unequally_disagree():
     assert any('(weighting="arms")' in warning for warning in pulls.warnings)
     assert plain.weighting == "arms"
     assert any(
-        "on x2 (" in warning and "they count the same" in warning for warning in plain.warnings
+        "chosen: x2 (" in warning and "they count equally" in warning for warning in plain.warnings
     )
     row = frame(plain, "low", "high").loc[("F", "x2")]
     assert row["low"] < 0.0 < row["high"]

@@ -168,7 +168,7 @@ def test_parquet_and_frames_of_other_libraries(tmp_path):
         ("bad.csv.zip", "no", "bad.csv.zip cannot be read"),
         ("bad.parquet", "no", "bad.parquet cannot be read as Parquet"),
         ("people.xlsx", "no", "cannot be read as Excel"),
-        ("people.doc", "no", "allowed are files that end in .csv"),
+        ("people.doc", "no", "allowed are files that end in .parquet"),
         ("none.csv", None, "but there is no such file"),
     ],
 )

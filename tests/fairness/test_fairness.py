@@ -470,7 +470,7 @@ def test_words_say_who_is_higher():
     said = words_of(**rewards, square_reward=n - 1 + n * 1.001**2)
     assert any(
         s.startswith(
-            "Mean observed reward: groups F and M cannot be told apart; M minus F is 0.001 (-0.2"
+            "Mean observed reward: groups F and M cannot be distinguished; M minus F is 0.001 (-0.2"
         )
         for s in said
     )

@@ -216,7 +216,10 @@ def settled(stats: Statistics, weighting: str, noise: float | None = None) -> tu
             return PULLS, own
     short = (arms.designs.rank < pulls.designs.rank[stats.of]) & pulls.usable[stats.of]
     if short.any():
-        return PULLS, f"{arms.labels[int(np.argmax(short))]} lacks feature directions of its group"
+        return (
+            PULLS,
+            f"{arms.labels[int(np.argmax(short))]} was not observed in every direction of its group's features",
+        )
     return ARMS, ""
 
 

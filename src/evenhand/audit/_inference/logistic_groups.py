@@ -104,7 +104,8 @@ def fit_logistic(
     rank = solve_designs(gram.sum(axis=0)[None], stats.precision).rank[0]
     partial = np.bincount(lines.of, lines.rank < rank, groups) > 0
     unseen = tuple(
-        reason or (f"{home} lacks feature directions that others have" if less else "")
+        reason
+        or (f"{home} was not observed in every direction of the others' features" if less else "")
         for reason, home, less in zip(blocked, fit.homes, partial, strict=True)
     )
     chances = _of_chances(passes, lines, spread, replace(odds, blocked=unseen), dependent)

@@ -121,4 +121,4 @@ def side_by_side(reports: dict[str, Any]) -> Any:
     every = pd.concat(parts, ignore_index=True)
     order = {name: i for i, name in enumerate(dict.fromkeys(every["group"]))}
     every = every.sort_values("group", key=lambda names: names.map(order), kind="stable")
-    return every[["group", "resting on", "gap", "low", "high", "why"]].reset_index(drop=True)
+    return every[["group", "based on", "gap", "low", "high", "why"]].reset_index(drop=True)

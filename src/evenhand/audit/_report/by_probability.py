@@ -169,5 +169,5 @@ def view(audit: Audit) -> dict[str, Any] | None:
     if audit.by_probability is None:
         return None
     reports = {"no feature": audit.by_probability.unadjusted, "the features": audit.bias}
-    table = side_by_side(reports).rename(columns={"resting on": "held constant"})
+    table = side_by_side(reports).rename(columns={"based on": "held constant"})
     return {"table": of_frame(table, keys=2), "assumption": CALIBRATED}

@@ -219,7 +219,7 @@ def _given_away(audit: Audit) -> list[str]:
         few = f"group {', '.join(named)} from the others"
         which = "the groups" if len(named) == n_groups else few
         sentences.append(
-            f"Feature {name} separates {which} almost perfectly, so groups do not overlap there, "
+            f"Feature {name} separates {which} almost perfectly, so the groups do not overlap, "
             f"and bias cannot be told apart from the effect of {name}: leave it out with "
             f"{setting('leave_out', [name])}."
         )
