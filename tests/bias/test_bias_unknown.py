@@ -175,7 +175,7 @@ def test_collinear_in_one_arm():
     auto = bias_report(statistics(x, y, groups, arms))
     assert auto.weighting == "pulls" and auto.to_frame()["estimate"].notna().all()
     assert any(
-        "because arm 0 of group F was not observed in every" in warning for warning in auto.warnings
+        "because arm 0 of group F has features that vary in" in warning for warning in auto.warnings
     )
 
 

@@ -354,7 +354,7 @@ def test_a_table_of_another_program_says_where_a_human_decided(values):
 @pytest.mark.skipif(os.name != "posix", reason="permissions of files are those of POSIX")
 @SUFFIXES
 def test_who_may_read_a_log_does_not_change(suffix, tmp_path):
-    """Nor may others read what stands beside it: the journal and the snapshots have contexts too."""
+    """Nor of what stands beside it: the journal and the snapshots have contexts too."""
     path = tmp_path / f"log.{suffix}"
     with eh.log_to(path, make()) as logged:
         logged.update(logged.select(contexts_of(1)), 1.0)

@@ -20,6 +20,7 @@ from evenhand.errors import InputError, setting
 ROOM = 1000.0
 # A context is outside the directions seen if more than this part of its length is.
 OUTSIDE = 1e-6
+FEWER = "features that vary in fewer directions than"
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,10 +217,7 @@ def settled(stats: Statistics, weighting: str, noise: float | None = None) -> tu
             return PULLS, own
     short = (arms.designs.rank < pulls.designs.rank[stats.of]) & pulls.usable[stats.of]
     if short.any():
-        return (
-            PULLS,
-            f"{arms.labels[int(np.argmax(short))]} was not observed in every direction of its group's features",
-        )
+        return PULLS, f"{arms.labels[int(np.argmax(short))]} has {FEWER} those of its group"
     return ARMS, ""
 
 

@@ -28,7 +28,7 @@ from evenhand.audit._inference.standard_errors import (
     symmetric,
 )
 from evenhand.audit._input.sources import Source
-from evenhand.bias._fit import ARMS, Designs, Fit, solve_designs
+from evenhand.bias._fit import ARMS, FEWER, Designs, Fit, solve_designs
 from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Array, Statistics, totals
 
@@ -104,8 +104,7 @@ def fit_logistic(
     rank = solve_designs(gram.sum(axis=0)[None], stats.precision).rank[0]
     partial = np.bincount(lines.of, lines.rank < rank, groups) > 0
     unseen = tuple(
-        reason
-        or (f"{home} was not observed in every direction of the others' features" if less else "")
+        reason or (f"{home} has {FEWER} those of the others" if less else "")
         for reason, home, less in zip(blocked, fit.homes, partial, strict=True)
     )
     chances = _of_chances(passes, lines, spread, replace(odds, blocked=unseen), dependent)
