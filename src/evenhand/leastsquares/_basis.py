@@ -259,8 +259,7 @@ def rescale(table, lane, lanes, room, d, rank, new_direction):  # type: ignore[n
     for q in range(rank - 1, -1, -1):  # the last one has a single direction, the first has all
         copy(place(rows, q * width), 0, width, room, 0)
         seen = to_basis(table, basis_of(d, lane, lanes), room, d, seen, new_direction)
-        # Row q has no part in the directions before q, so going upwards each row adds one direction
-        # at most.
+        # What is left is 0, unless the direction of the row is now too short to count.
         left = rotate_in(table, lane, lanes, room, right[q], width, seen)
         table[tail + RESIDUAL * lanes] += left * left
     table[tail + FREEDOM * lanes] += rank - seen

@@ -291,7 +291,7 @@ def work_out_blend(info, omega_inverse, means, least, kappa2, out):  # type: ign
                 total -= out.X[o, k] * mm[o, c]
             by_means[k, c] = total
             out.n[k] -= total * means[c]
-    # Before kappa^2 is chosen: noise in directions without information would look like evidence.
+    # Before kappa^2 is chosen: rounding in directions without information would look like evidence.
     _leave_out(ee, by_means, out)
     if kappa2 < 0.0:
         kappa2 = _best_kappa2(out.N, out.n, etas)

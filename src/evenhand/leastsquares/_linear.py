@@ -32,8 +32,7 @@ def invert_here(matrix, least, d):  # type: ignore[no-untyped-def]
     """`invert`, copied into its caller."""
     for k in range(d):
         row = place(matrix, k * d)
-        # A pivot is the variance of one coordinate given those before it, in terms of a covariance:
-        # a Schur complement, no smaller than the smallest eigenvalue.
+        # A pivot is a Schur complement, and no smaller than the smallest eigenvalue.
         pivot = 1.0 / max(row[k], least)
         row[k] = 1.0
         for j in range(d):

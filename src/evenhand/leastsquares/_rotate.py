@@ -57,7 +57,7 @@ def rotate_in_lanes(table, lanes, row, y, width, rank):  # type: ignore[no-untyp
     z = width * (width + 1) // 2 * lanes
     for k in range(0, rank, LANES):
         a, b, c, e = unpacked(four(row, k))
-        # Common in rows of 0 and 1: there is nothing to rotate, and the diagonal may still be 0.
+        # Common in rows of 0 and 1: there is nothing to rotate.
         if a == 0.0 and b == 0.0 and c == 0.0 and e == 0.0:
             continue
         inverse = z + (width + k) * lanes
@@ -132,8 +132,7 @@ def _rotation(table, p, inverse, s):  # type: ignore[no-untyped-def]
     element is kept too, so that solving needs no division.
     """
     r = table[p]
-    # Nothing to rotate. R and its inverse stay as they are: dividing again could change their last
-    # bit.
+    # Nothing to rotate, and r may be 0, which has no inverse.
     if s == 0.0:
         return 1.0, 0.0
     squared = r * r + s * s

@@ -129,8 +129,8 @@ def _without_ridge(
     z'z = b' R'R b = b . X'y. What a regression keeps is |y - X b|^2 alone (`_note_ridge`), so y'y
     is that, plus ridge |b|^2, plus |z|^2.
 
-    X'X = R'R - ridge I is a difference. With a small ridge it is exact; with one that is large
-    beside X'X it has lost the digits by which the ridge is larger.
+    X'X = R'R - ridge I is a difference. With a small ridge it keeps its digits; with one that is
+    large beside X'X it has lost the digits by which the ridge is larger.
     """
     transposed = triangle.transpose(0, 2, 1)
     shrunk = np.linalg.solve(triangle, z[..., None])[..., 0]

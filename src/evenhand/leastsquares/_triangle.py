@@ -42,8 +42,7 @@ def forward(table, lanes, head, room, width, rank, keep):  # type: ignore[no-unt
     inverse = z + width
     fitted = squared = broadcast(0.0)
     a, b, c, e = head
-    # In floating point, a sum depends on its order. This one is the same for all arms, lanes and
-    # callers.
+    # In floating point, a sum depends on its order. This one is the same for all arms and lanes.
     p = 0  # number j of row k is p + j
     whole = rank & -LANES
     for k in range(0, whole, LANES):
@@ -106,8 +105,7 @@ def _last(table, lanes, width, k, p, rank, a, b, c, fitted, squared):  # type: i
 
     a, b and c are what is left of x_k, x_(k+1) and x_(k+2) after the rows before. Each is divided
     by its diagonal element, as a product with its inverse, before it is used in the next: v_(k+1)
-    needs v_k. Fours beyond the rank are zero, and are not touched here, because their inverse is
-    zero too.
+    needs v_k. Rows beyond the rank are left out.
     """
     z = width * (width + 1) // 2
     inverse = z + width
