@@ -259,7 +259,7 @@ def rounds_with_truth(  # type: ignore[no-untyped-def]
         row = waiting[(t + 1) % waiting.shape[0]]
         if row[0] > 0.0:
             state.levels[ROUND, 0] = row[0]
-            # Learned with the round of its own decision; group and context are those of then, too.
+            # Learned with the round and the context of its own decision.
             past = int(row[1])
             learn_true(rule, state, past, group_of[past], row[4:], row[2], row[3])
         settle(rule, state)
@@ -279,7 +279,6 @@ def _earn(memory, instance, t, arm, observed, noise):  # type: ignore[no-untyped
 @woven
 def note(out, place, arm, explored, reward, observed, true):  # type: ignore[no-untyped-def]
     """Perceived regret with the reward received, true regret without noise, as published."""
-    # Perceived regret has the noise of the reward in it; true regret has no noise.
     perceived = _highest(observed) - reward
     regret = _highest(true) - true[arm]
     out.totals[PERCEIVED] += perceived

@@ -81,7 +81,6 @@ def count_gaps(source: Source, look: Look, settings: AuditSettings) -> Gaps:
     lacks = {name: is_missing(table[name]) for name in names}
     aggregates = {f"c{i}": flag.sum() for i, flag in enumerate(lacks.values())}
     aggregates["rows"] = table.count()
-    # A row is left out if it lacks anything that is not filled in.
     out = _any([lacks[name] for name in names if name not in fill])
     aggregates["left_out"] = out.sum()
     strict = [lacks[name] for name in names if how[name] == ERROR]
