@@ -75,8 +75,8 @@ def solve_designs(gram: Array, precision: float) -> Designs:
     held, directions = np.linalg.eigh(gram / (scale[:, :, None] * scale[:, None, :]))
     # The eigenvalues of scaled features add up to d, so the limit is relative to all of them.
     seen = held > ROOM * precision * d
-    # The root of the inverse, without the directions that were not seen: a generalised inverse as
-    # its square is positive semidefinite to the last bit.
+    # The root of the inverse, without the directions that were not seen: a generalised inverse that
+    # is a square has no negative variance.
     inside = directions * np.where(seen, 1.0 / np.sqrt(np.where(seen, held, 1.0)), 0.0)[:, None]
     root = inside / scale[:, :, None]
     outside = directions * ~seen[:, None]

@@ -247,7 +247,7 @@ def part_of(
     inside = np.ix_(features, features)
     for g, slope in zip(pair, slopes, strict=True):
         own = slope * report._fit.vectors[g][features]
-        # The pair are different people, so what their averages add is independent.
+        # The averages of the two groups are taken as independent.
         variance += float(own @ means.covariance[g][inside] @ own)
     freedom = float(np.nanmin([*parts.freedom, means.freedom[list(pair)].min()]))
     half_width = float(stdtrit(freedom, (1.0 + level) / 2.0)) * np.sqrt(max(variance, 0.0))
