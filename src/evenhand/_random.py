@@ -62,6 +62,7 @@ def uniform(key, position):  # type: ignore[no-untyped-def]
 @compiled
 def normal(key, position):  # type: ignore[no-untyped-def]
     """A standard normal number for the place `position` of the stream `key` (Box and Muller)."""
+    # In (0, 1]: the logarithm of 0 is infinite.
     first = 1.0 - uniform(key, 2 * position)
     return np.sqrt(-2.0 * np.log(first)) * np.cos(2.0 * np.pi * uniform(key, 2 * position + 1))
 

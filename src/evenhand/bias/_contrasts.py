@@ -90,9 +90,11 @@ def compare(
     empty = ~needed.any(axis=1)
     shown = fit.designs.reaches(contexts)
     reached = fit.reaches(shown).T
+    # A group with the weight 0 need not be known there.
     known = (reached | ~needed).all(axis=1) & ~np.isnan(weights).any(axis=1)
     estimate = np.sum(np.where(needed, weights * (contexts @ fit.vectors.T), 0.0), axis=1)
     spread = np.einsum("gqi,qi->qg", contexts @ fit.covariances, contexts)
+    # A variance may come out slightly negative where columns are almost collinear.
     parts = np.where(needed & reached, weights**2 * np.maximum(spread, 0.0), 0.0)
     variance = parts.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -114,6 +116,8 @@ def compare(
     alpha = 1.0 - level
     half_width = stdtrit(freedom, 1.0 - alpha / 2.0) * error
     reach_all = -stdtrit(freedom, alpha / (2.0 * max(many, 1))) * error
+    # An estimate of this size is beyond the critical value with probability POWER: the critical
+    # value and a quantile of the estimate's own error on top.
     detectable = reach_all + stdtrit(freedom, POWER) * error
     detectable[empty] = np.nan
     p_value = 2.0 * stdtr(freedom, -size)
@@ -140,6 +144,7 @@ def how_many(weights: Array, contexts: Array) -> int:
     """How many rows differ. Rows that differ only in their sign, as of two groups, are the same."""
     if not len(weights):
         return 0
+    # Multiplied by the sign of their first weight, A less B and B less A become the same row.
     leading = np.take_along_axis(weights, np.argmax(weights != 0.0, axis=1)[:, None], axis=1)
     _, first = np.unique((weights * np.sign(leading)).round(12), axis=0, return_inverse=True)
     _, second = np.unique(contexts, axis=0, return_inverse=True)
@@ -220,6 +225,7 @@ def largest_difference(report: BiasReport, place: Array | None) -> Gap:
     far = int(np.argmax(np.abs(gaps.estimate)))
     higher, lower = pairs[far]
     ends = gaps.all_low[far], gaps.all_high[far]
+    # Turned around, the interval is mirrored and its ends change places.
     if gaps.estimate[far] < 0.0:
         higher, lower, ends = lower, higher, (-ends[1], -ends[0])
     return Gap(
@@ -258,6 +264,7 @@ def smallest_ratio(report: BiasReport, place: Array | None) -> Gap:
     cross = a * b - t**2 * fit.covariance(known[lower], known[higher], place)
     root = math.sqrt(max(cross**2 - outer * inner, 0.0))
     names = report.groups[known[lower]], report.groups[known[higher]]
+    # Then no r is excluded far out: the interval is open, or everything.
     if outer <= 0.0:
         return Gap(*names, np.nan, np.nan, np.nan, NOT + "the highest feedback may be zero")
     return Gap(*names, a / b, (cross - root) / outer, (cross + root) / outer, why)

@@ -74,7 +74,10 @@ def solve_designs(gram: Array, precision: float) -> Designs:
     absent = sizes <= 0.0
     scale = np.sqrt(np.where(absent, 1.0, sizes))
     held, directions = np.linalg.eigh(gram / (scale[:, :, None] * scale[:, None, :]))
+    # The eigenvalues of scaled features add up to d, so the limit is relative to all of them.
     seen = held > ROOM * precision * d
+    # The root of the inverse, without the directions that were not seen: a generalised inverse that
+    # is a square has no negative variance.
     inside = directions * np.where(seen, 1.0 / np.sqrt(np.where(seen, held, 1.0)), 0.0)[:, None]
     root = inside / scale[:, :, None]
     outside = directions * ~seen[:, None]
@@ -177,11 +180,13 @@ def by_arms(stats: Statistics, noise: float | None) -> Fit:
     residual = _residual(stats.square, stats.moment, own, stats.precision)
     freedom = totals(stats.n - designs.rank, stats.of, groups)
     variance, freedom = _noise(totals(residual, stats.of, groups), freedom, noise)
+    # Var of a mean of K independent vectors: the sum of theirs over K^2.
     sizes = np.maximum(np.bincount(stats.of, minlength=groups), 1.0)
     blocked = []
     for g, name in enumerate(stats.groups):
         arms = np.flatnonzero(stats.of == g)
         reason = _blocked(stats, g, stats.n[arms].sum(), freedom[g])
+        # One arm that is not known leaves the plain average unknown, so the group is blocked by it.
         few = arms[stats.n[arms] < stats.n_features]
         if few.size and arms.size > 1 and stats.n[arms].any():
             who = f"arm {names[few[0]]} of group {name}"
@@ -229,6 +234,8 @@ def between_weightings(stats: Statistics, noise: float | None) -> Fit:
     the covariances, with the noise of the arms' own fits.
     """
     pulls, arms = by_pulls(stats, noise), by_arms(stats, noise)
+    # Hausman's argument: an efficient estimate is uncorrelated with its difference from any other,
+    # so Var(a - b) = Var(a) - Var(b).
     best = arms.noise[:, None, None] * pulls.designs.inverse
     apart = arms.covariances - best
     sizes = np.einsum("gkk->gk", arms.covariances)

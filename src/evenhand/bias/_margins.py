@@ -106,6 +106,8 @@ def shrink(level: Array, covariance: Array, design: Array, tau: float | None = N
     else:  # without degrees of freedom the cells stay as they are, whatever tau is
         taus, weights = np.array([best]), np.ones(1)
     levels, covariances, own = _given(taus, y, spread, basis, known)
+    # The law of total variance: the mean of the covariances given tau, and the covariance of the
+    # levels between the values of tau.
     middle = weights @ levels
     off = levels - middle
     whole = np.tensordot(weights, covariances + off[:, :, None] * off[:, None, :], 1)
@@ -123,6 +125,8 @@ def _invertible(spread: Array, y: Array) -> Array:
 def _basis(design: Array, known: Bools) -> tuple[Array, Bools]:
     """The margins in as many columns as the known cells identify, and the cells that they cover."""
     _, held, rows = np.linalg.svd(design[known], full_matrices=False)
+    # Margins are redundant: the categories of every attribute add up to the intercept. Only what
+    # the known cells identify is fitted.
     rows = rows[held > SEEN * held.max(initial=0.0)]
     basis: Array = design @ rows.T
     left = np.linalg.norm(design - basis @ rows, axis=1)
@@ -176,6 +180,7 @@ def paule_mandel(y: Array, spread: Array, x: Array) -> float:
     if freedom < 1 or excess(0.0) <= 0.0:
         return 0.0
     top = _usual(spread)
+    # The excess falls with tau^2, so a bracket is found by going up until it is negative.
     while excess(top) > 0.0:
         top *= 4.0
     from scipy.optimize import brentq  # 0.1 s, which audits of one attribute need not wait for
@@ -191,6 +196,7 @@ def _left_over(squares: Array, y: Array, spread: Array, x: Array) -> tuple[Array
     b = np.linalg.solve(inner, x.T @ (precision @ y)[..., None])
     rest = y[:, None] - x @ b
     left = (rest.mT @ precision @ rest)[:, 0, 0]
+    # REML: the second determinant is what fitting the margins costs.
     size = np.linalg.slogdet(whole)[1] + np.linalg.slogdet(inner)[1]
     return left, -0.5 * (size + left)
 
@@ -209,6 +215,8 @@ def _open(y: Array, spread: Array, x: Array, best: float) -> tuple[Array, Array]
     usual = _usual(spread)
     most = max(usual, best**2)
     squares = np.geomspace(NEAR * usual, FAR * most, STEPS)
+    # Uniform B = tau^2 / (usual + tau^2) has the density usual / (usual + tau^2)^2 in tau^2. The
+    # values are spaced by their logarithm, which adds the factor tau^2.
     prior = np.log(squares) - 2.0 * np.log(usual + squares)
     logs = prior + _left_over(squares, y, spread, x)[1]
     weights = np.exp(logs - logs.max())

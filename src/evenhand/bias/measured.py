@@ -135,6 +135,8 @@ class Measured:
         if len(after.root):
             of_e = np.hstack([of_e, whole[:, None] * (x @ after.root)])
         # The variance of m is R + X H X', that of e is H, and they have -X H in common.
+        # With m = m^ - X e + an error of its own with the variance R: of the combination of_m . m +
+        # of_e . e, the part of e is (of_e - of_m X).
         left = of_e - of_m @ after.X
         own = np.einsum("ri,ij,rj->r", of_m, after.R, of_m)
         own += np.einsum("ri,ij,rj->r", left, after.H, left)
@@ -157,6 +159,7 @@ class Measured:
         M, eta, _ = self._means_and_e(after)
         m, d = M.shape
         XH = after.X @ after.H
+        # Var(m) + Var(eta) - Cov(m, eta) - its transpose, where Cov(m, eta) is -X H.
         joint = after.R + XH @ after.X.T + XH + XH.T + after.H
         scale = start.rho / np.tile(start.unit, m)
         blocks = (scale[:, None] * joint * scale).reshape(m, d, m, d).transpose(0, 2, 1, 3)
@@ -192,11 +195,14 @@ class Measured:
         if len(after.root):
             rest = np.eye(len(after.root)) + after.N[size:, size:]
             cross = after.N[:size, size:]
+            # psi_0 has a prior and is integrated out, so that only eta is tested.
             N = N - cross @ np.linalg.solve(rest, cross.T)
             n = n - cross @ np.linalg.solve(rest, after.n[size:])
         if not np.isfinite(N).all():
             return float("nan")
         values, vectors = np.linalg.eigh(0.5 * (N + N.T))
+        # Only differences of eta are identified, so N is singular by construction; and rounding
+        # would divide by what is left there.
         seen = values > _RANK * max(values[-1], 0.0)
         rank = int(seen.sum())
         if not rank:

@@ -194,6 +194,18 @@ def ours_on_top(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def across_of(alt: Any, x: str, axis: str | None, values: pd.Series[float]) -> Any:
+    """The horizontal axis of numbers.
+
+    Ticks stand at the values themselves where there are up to ten, because what a sweep tried says
+    more than round numbers. The axis is logarithmic where values span a factor of 100 or more and
+    begin at 1 or above.
+
+    Args:
+        alt: Altair.
+        x: the column.
+        axis: the title; the name of the column unless given.
+        values: all that the column has.
+    """
     different = np.unique(values)
     few = {"values": different.tolist()} if different.size <= 10 else {"tickCount": 6}
     ticks = alt.Axis(**few, labelOverlap="greedy", labelSeparation=8)

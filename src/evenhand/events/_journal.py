@@ -67,6 +67,7 @@ class Journal:
         self._file = self._lock()
         content = self.path.read_bytes()
         size = content.rfind(b"\n") + 1
+        # Only whole lines count. What follows the last line break was never acknowledged.
         self.mark = Mark(size, crc32(content[:size]))
         """Where the next line will begin."""
         if len(content) > size:  # cut off by a crash
@@ -77,6 +78,9 @@ class Journal:
         while True:
             file = _Locked(self.path, "ab")
             try:
+                # The lock is taken first and the path looked up after: between opening and locking,
+                # another writer may have closed the log and removed this file. Then the lock is on
+                # a file without a name, and we try again.
                 self._take(file)
                 if self._is_there(file):
                     self._take_table(file)
@@ -118,6 +122,8 @@ class Journal:
         if not self.mark.size:
             self._write(about.to_json().encode() + b"\n")
             self.sync()
+            # A new file is on disk only once its folder is: the fsync of a file does not cover its
+            # name.
             sync_folder(self.path.parent)
 
     def append(self, event: bytes) -> None:
@@ -128,6 +134,8 @@ class Journal:
         self.check()
         before = self.mark
         try:
+            # The file is unbuffered and open for appending: after this call the line is in the
+            # system's memory, and outlives this process.
             written = self._file.write(line)
             while written < len(line):  # the disk may accept a part and then fail
                 written += self._file.write(line[written:])
@@ -135,6 +143,8 @@ class Journal:
             if monotonic() >= self._due:
                 self.sync()
         except BaseException as error:
+            # Half a line, or one whose fsync failed, would count as written when the log is read
+            # again. The caller gets an error, so it must not be there.
             self.cut(before)
             if isinstance(error, OSError):
                 raise OSError(error.errno, error.strerror, str(self.path)) from error
@@ -142,6 +152,7 @@ class Journal:
 
     def check(self) -> None:
         """Raise an error if this process cannot write to the journal any more."""
+        # After a fork, two processes would have one file position and two checksums.
         if self.broken or self._process != os.getpid():
             why = self.broken or "it was opened by another process"
             raise InputError(f"{self.log} cannot be continued: {why}; open the log again")
@@ -152,6 +163,7 @@ class Journal:
             os.truncate(self._file.fileno(), mark.size)
             self.mark = mark
         except OSError as error:
+            # Nothing may be written behind a line that should not be there.
             self.broken = f"the journal could not be repaired ({error.strerror})"
 
     def sync(self) -> None:
@@ -233,4 +245,6 @@ def _events(file: Path, lines: list[bytes], sum: int) -> Iterator[Any]:
                 f"{file}: line {number} is damaged: its checksum is wrong, so a byte was changed, "
                 "or lines before it were lost"
             )
+        # Chained: the checksum of a line covers all lines before it, so a lost or swapped line is
+        # noticed too.
         sum = crc32(line + b"\n", sum)

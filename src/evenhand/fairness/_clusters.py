@@ -47,6 +47,8 @@ class ClusterSums:
     def put_together(self, parts: Array) -> ClusterSums:
         """Groups merged into the parts of a coarser division: (parts, groups), of 0 and 1."""
         return ClusterSums(
+            # A cluster in several of the merged groups is counted several times; there are no more
+            # than all.
             np.minimum(parts @ self.clusters, self.total),
             parts @ self.n,
             parts @ self.y,
@@ -106,6 +108,8 @@ class ClusterMeans:
             return student(self.estimate, self.error, self.freedom, level)
         variance, p = self.error**2, self.estimate
         with np.errstate(divide="ignore", invalid="ignore"):
+            # A rate without any variance, of 0 or 1, would have infinitely many; then clusters
+            # count as rows.
             effective = np.where(variance > 0.0, p * (1.0 - p) / variance, self.sums.clusters)
             effective = np.where(np.isnan(variance), np.nan, effective)
             ends = [
@@ -126,6 +130,7 @@ class ClusterMeans:
         matrix = self.sums.covariance()
         own = np.diag(matrix)[[a, b]]
         freedom = self.freedom[[a, b]]
+        # Satterthwaite's sum is for independent variances.
         fewest = freedom.min() if self.sums.shared else satterthwaite(own, freedom)
         return student(
             np.asarray(self.estimate[a] - self.estimate[b]),

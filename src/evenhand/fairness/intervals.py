@@ -66,11 +66,14 @@ def proportion(
     total = np.where(total > 0.0, total, np.nan)
     rate, alpha = k / total, 1.0 - level
     if method == "exact":
+        # The ends of Clopper and Pearson's interval are quantiles of beta distributions; at 0 and n
+        # there is no such distribution, and the end is 0 or 1.
         low = np.where(k > 0.0, betaincinv(np.maximum(k, 1e-300), total - k + 1.0, alpha / 2), 0.0)
         left = np.maximum(total - k, 1e-300)
         high = np.where(k < total, betaincinv(k + 1.0, left, 1.0 - alpha / 2), 1.0)
     else:
         z2 = float(ndtri(1.0 - alpha / 2.0)) ** 2
+        # Wilson: all p with (rate - p)^2 <= z^2 p (1 - p) / n, solved for p.
         middle = (k + z2 / 2.0) / (total + z2)
         inside = np.maximum(rate * (1.0 - rate), 0.0) * total + z2 / 4.0
         half_width = np.sqrt(z2 * inside) / (total + z2)
@@ -98,6 +101,7 @@ def spread(n: Array, total: Array, square: Array) -> Array:
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         left = square - total**2 / n
+        # Equal values leave rounding of either sign.
         left = np.where(left > 1e-12 * square, left, 0.0)
         return np.where(n >= 2.0, left / (n - 1.0), np.nan)
 
@@ -114,6 +118,7 @@ def student(estimate: Array, error: Array, freedom: Array, level: float) -> Ends
     """
     safe = np.where(freedom > 0.0, freedom, np.nan)
     half_width = stdtrit(safe, 0.5 + level / 2.0) * error
+    # An error of 0 is exact, also where no quantile is known: NaN times 0 is NaN.
     half_width = np.where(error == 0.0, 0.0, half_width)
     return Ends(estimate, estimate - half_width, estimate + half_width)
 
@@ -130,6 +135,7 @@ def satterthwaite(variances: Array, freedom: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         total = variances.sum(axis=0) ** 2
         pooled: Array = total / np.sum(variances**2 / freedom, axis=0)
+    # 0 / 0 where no part varies.
     return np.where(np.isnan(pooled), np.min(freedom, axis=0), pooled)
 
 
@@ -151,6 +157,8 @@ def difference(first: Ends, second: Ends, correlation: ArrayLike = 0.0) -> Ends:
     gap = first.estimate - second.estimate
     down, up = first.estimate - first.low, first.high - first.estimate
     down_2, up_2 = second.estimate - second.low, second.high - second.estimate
+    # MOVER: the distance from an estimate to its end stands in for its standard error at that end.
+    # Towards a smaller difference the first falls and the second rises.
     low = gap - np.sqrt(np.maximum(down**2 + up_2**2 - 2.0 * r * down * up_2, 0.0))
     high = gap + np.sqrt(np.maximum(up**2 + down_2**2 - 2.0 * r * up * down_2, 0.0))
     return Ends(gap, low, high)
@@ -173,10 +181,13 @@ def ratio(first: Ends, second: Ends, correlation: ArrayLike = 0.0) -> Ends:
     a, b = first.estimate, second.estimate
     r = np.asarray(correlation, dtype=np.float64)
     product = a * b - r * (a - first.low) * (second.high - b)
+    # Fieller's quadratic with these distances: a^2 - (a - l)^2 = l (2 a - l) for each end l.
     least = first.low * (2.0 * a - first.low), second.high * (2.0 * b - second.high)
     most = first.high * (2.0 * a - first.high), second.low * (2.0 * b - second.low)
     with np.errstate(divide="ignore", invalid="ignore"):
         root = np.sqrt(np.maximum(product**2 - least[0] * least[1], 0.0))
+        # The smaller root as c / (b + root), not (b - root) / a: no difference of numbers that are
+        # almost equal, and no division by an a of 0.
         low = np.where(least[0] > 0.0, least[0] / (product + root), 0.0)
         product = a * b - r * (first.high - a) * (b - second.low)
         root = np.sqrt(np.maximum(product**2 - most[0] * most[1], 0.0))

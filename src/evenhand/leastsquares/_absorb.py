@@ -66,6 +66,7 @@ def absorb_in(fits, i, lanes, x, y):  # type: ignore[no-untyped-def]
     d, lane = fits.n_features, i % lanes
     table = place(fits.array, i // lanes * fits.array.shape[1])
     rank = table[(tail_of(d) + RANK) * lanes + lane]
+    # A ridge needs `_note_ridge` before the rotations, and so the general path.
     if d < LANES and rank == d and fits.singular != RIDGE:
         _absorb_few(place(table, lane), lanes, d, place(x, 0), y)
     elif lanes == 1:
@@ -144,6 +145,7 @@ def _absorb_any(table, lane, lanes, room, kind, x, y):  # type: ignore[no-untype
     if singular != RIDGE:
         table[tail + FREEDOM * lanes] += 1.0 - (rank - before)  # a new direction is fitted exactly
     table[tail + RANK * lanes] = rank
+    # The last direction has been seen: from now on the basis is all of space and says nothing.
     if before < rank == d:
         fold(table, lane, per_block, room, d, singular == INFINITE)
 
@@ -182,6 +184,8 @@ def _note_ridge(ridge, table, lane, lanes, d, room, y):  # type: ignore[no-untyp
         fitted, variance, cross, squared = _both_ways(table, lane, 1, room, width, root)
     else:
         fitted, variance, cross, squared = _both_ways(table, lane, LANES, room, width, root)
+    # 1 + x P x is the variance of a prediction error in units of sigma^2, so `step` is the error in
+    # standard deviations.
     step = (y - fitted) / np.sqrt(1.0 + variance)
     table[tail + FREEDOM * lanes] += 1.0 - squared
     table[tail + RESIDUAL * lanes] -= step * (2.0 * root * cross + step * squared)
@@ -203,7 +207,12 @@ def _both_ways(table, lane, lanes, room, width, root):  # type: ignore[no-untype
 
 @subroutine
 def back_substitute(table, lane, lanes, width, rank, b):  # type: ignore[no-untyped-def]
-    """b = R^-1 z in the leading corner of R."""
+    """b = R^-1 z in the leading corner of R.
+
+    Row k of R b = z is R_kk b_k + sum_(j > k) R_kj b_j = z_k. So b is found from its last number
+    up, and the diagonal, kept as its inverse, is the only divisor. Rows and columns beyond the rank
+    are not part of the system: there R is 0, and coordinates that were never seen have no estimate.
+    """
     z = width * (width + 1) // 2
     for k in range(rank - 1, -1, -1):
         total = table[(z + k) * lanes + lane]
@@ -238,6 +247,8 @@ def merge(fits: Regressions, other: Regressions, prior: Prior | None = None) -> 
     """
     full = other.singular in (RIDGE, PRIOR)
     n, rows, targets, rest = _rows_for(other, prior) if full else roots(other)
+    # The rows of R are not observations: they carry X'X and X'y of n of them, but count as fewer.
+    # Counts, degrees of freedom and residuals are made up for after absorbing them.
     for i in np.flatnonzero(n > 0.0):
         nonzero = np.flatnonzero(np.abs(rows[i]).max(axis=1) > 0.0)
         for k in nonzero:
@@ -245,6 +256,8 @@ def merge(fits: Regressions, other: Regressions, prior: Prior | None = None) -> 
         block, lane = divmod(int(i), fits.per_block)
         row = rows_of(fits)[block, :, lane]
         row[COUNT - BASIS] += n[i] - nonzero.size
+        # `absorb` has counted one for every row but those with a new direction, so this leaves n_1
+        # + n_2 - rank of both together.
         row[FREEDOM - BASIS] += n[i] - nonzero.size
         row[RESIDUAL - BASIS] += rest[i]
 
@@ -257,9 +270,11 @@ def _rows_for(fits: Regressions, prior: Prior | None) -> tuple[Array, Array, Arr
     """
     totals = sums(fits, prior)
     values, vectors = np.linalg.eigh(totals.gram)
+    # Taking out the ridge leaves a difference: what is not seen is rounding of either sign.
     known = values > 1e-13 * values.max(axis=1, keepdims=True, initial=0.0)
     scale = np.sqrt(np.where(known, values, 1.0))
     targets = np.einsum("ikq,ik->iq", vectors, totals.moment) / scale * known
     rows = vectors.transpose(0, 2, 1) * (scale * known)[..., None]
+    # y'y less what these rows carry of it is the residual of the other's own fit.
     rest = np.maximum(totals.square - np.sum(targets * targets, axis=1), 0.0)
     return totals.n, rows, targets, rest

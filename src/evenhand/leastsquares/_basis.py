@@ -68,7 +68,13 @@ def coordinates(table, at, rank, width, room, x, parts):  # type: ignore[no-unty
 
 @inlined
 def take_off(table, at, rank, width, room, x, parts):  # type: ignore[no-untyped-def]
-    """Subtract from room[x:] its projection on the directions; its coordinates are room[parts:]."""
+    """Subtract from room[x:] its projection on the directions; its coordinates are room[parts:].
+
+    The coordinates are all known before: this is classical Gram-Schmidt, which takes off all
+    projections of the same vector, and not modified, which would find each from what the one before
+    has left. Classical is a product of matrices, so it can go by fours. It loses more digits if the
+    rest is small, which is why `to_basis` does it twice.
+    """
     for k in range(0, rank, LANES):
         p = at + k * width
         of_a, of_b, of_c, of_e = unpacked(four(room, parts + k))
@@ -168,6 +174,8 @@ def to_basis(table, at, row, d, rank, new_direction):  # type: ignore[no-untyped
         row[k] = row[once + k] + row[again + k]
     for k in range(rank, width):
         row[k] = 0.0
+    # A rest this short is what rounding leaves of a row inside; the direction of such a rest would
+    # be noise.
     if left > new_direction * whole:
         for k in range(d):
             table[at + rank * width + k] = row[rest + k] / left
@@ -209,6 +217,8 @@ def note_sizes(table, at, row, d):  # type: ignore[no-untyped-def]
     outgrown = False
     for k in range(d):
         size = abs(row[k])
+        # The first size that is seen, not a typical one: what was absorbed before has a 0 there, so
+        # no row has to change.
         if size > 0.0 and table[at + k] == 0.0:
             table[at + k] = _factor(size)
         outgrown |= size * table[at + k] > _LIMIT
@@ -223,12 +233,23 @@ def _factor(size):  # type: ignore[no-untyped-def]
 
 @subroutine
 def rescale(table, lane, lanes, room, d, rank, new_direction):  # type: ignore[no-untyped-def]
-    """Change the factors that the row in the room has outgrown; returns the rank after that."""
+    """Change the factors that the row in the room has outgrown; returns the rank after that.
+
+    A factor belongs to all rows that have been absorbed, not only to the next one. But these are
+    known only as R and the basis. So they are taken out as `rank` rows that say the same, R Q, the
+    outgrown features of these are multiplied by the ratio of the factors, and the rows are absorbed
+    again into an empty regression. Powers of two make the ratio exact.
+
+    A feature that has become small beside the others may take a direction below the limit of
+    `to_basis`. Then the rank falls: what the rows said there counts as a residual, with a degree of
+    freedom more, as if they had come in this order from the beginning.
+    """
     stays_a_function()
     width, tail = width_of(d), tail_of(d) * lanes + lane
     at, row = factors_of(d, lane, lanes), np.zeros(width)
     rows, right = _taken_out(table, lane, lanes, d, rank)
     for k in range(d):
+        # The room is needed for the old rows, so the new one is put aside.
         row[k], before = room[k], table[at + k]
         if abs(row[k]) * before > _LIMIT:
             table[at + k] = _factor(abs(row[k]))
@@ -238,6 +259,7 @@ def rescale(table, lane, lanes, room, d, rank, new_direction):  # type: ignore[n
     for q in range(rank - 1, -1, -1):  # the last one has a single direction, the first has all
         copy(place(rows, q * width), 0, width, room, 0)
         seen = to_basis(table, basis_of(d, lane, lanes), room, d, seen, new_direction)
+        # What is left is 0, unless the direction of the row is now too short to count.
         left = rotate_in(table, lane, lanes, room, right[q], width, seen)
         table[tail + RESIDUAL * lanes] += left * left
     table[tail + FREEDOM * lanes] += rank - seen
@@ -276,6 +298,8 @@ def fold(table, lane, lanes, room, d, scaled):  # type: ignore[no-untyped-def]
     if scaled:
         for k in range(d):
             for q in range(d):
+                # A row was multiplied by the factors when it came; dividing by powers of two is
+                # exact.
                 rows[q, k] /= table[at + k]
             table[at + k] = 0.0
     for q in range(d):

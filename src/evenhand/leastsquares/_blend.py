@@ -137,6 +137,7 @@ def look_at_arm(A, b, own, u, least, E, part, J, j):  # type: ignore[no-untyped-
     for k in range(d):
         for c in range(d):
             E[k, c] = own[k, c] + A[k, c]
+    # A is positive semidefinite, so own + A has no eigenvalue below that of own.
     invert(place(E, 0), least, d)
     product(place(own, 0), place(E, 0), place(part, 0), d)
     product(place(part, 0), place(A, 0), place(J, 0), d)
@@ -151,7 +152,13 @@ def look_at_arm(A, b, own, u, least, E, part, J, j):  # type: ignore[no-untyped-
 
 @subroutine
 def _root_of_omega(omega_inverse, out):  # type: ignore[no-untyped-def]
-    """B = L'^-1 where L L' = Omega^-1, so that B B' = Omega."""
+    """B = L'^-1 where L L' = Omega^-1, so that B B' = Omega.
+
+    B B' = (L L')^-1 because (L'^-1)(L'^-1)' = L'^-1 L^-1. Only the precision Omega^-1 is at hand,
+    and this needs no inverse of it: the columns of B come from back substitution. psi_0 = B e with
+    e ~ N(0, I) then has the prior N(0, Omega), so all of e has a diagonal prior, kappa^2 or 1, and
+    `evidence` needs no other matrix.
+    """
     stays_a_function()
     d = out.shape[0]
     lower = np.zeros((d, d))
@@ -195,6 +202,8 @@ def evidence(N, n, etas, kappa2):  # type: ignore[no-untyped-def]
     factor, solved, total = np.empty((n.size, n.size)), np.empty(n.size), 0.0
     kappa = np.sqrt(kappa2)
     for k in range(n.size):
+        # Cholesky's factor of M, and forward substitution beside it, row by row: M = F F', so |M|
+        # is the square of the product of its diagonal, and |F^-1 Q n|^2 = n' Q M^-1 Q n.
         root = kappa if k < etas else 1.0
         for c in range(k + 1):
             rest = root * N[k, c] * (kappa if c < etas else 1.0)
@@ -213,6 +222,10 @@ def evidence(N, n, etas, kappa2):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _best_kappa2(N, n, etas):  # type: ignore[no-untyped-def]
+    """The most likely kappa^2 of the grid; 0 unless another is more likely by GAIN.
+
+    A grid and not a search, because the likelihood may have one maximum at 0 and another above it.
+    """
     best, most, kappa2 = 0.0, evidence(N, n, etas, 0.0) + GAIN, FIRST_KAPPA2
     for _ in range(STEPS):
         here = evidence(N, n, etas, kappa2)
@@ -278,9 +291,11 @@ def work_out_blend(info, omega_inverse, means, least, kappa2, out):  # type: ign
                 total -= out.X[o, k] * mm[o, c]
             by_means[k, c] = total
             out.n[k] -= total * means[c]
+    # Before kappa^2 is chosen: rounding in directions without information would look like evidence.
     _leave_out(ee, by_means, out)
     if kappa2 < 0.0:
         kappa2 = _best_kappa2(out.N, out.n, etas)
+    # tr(H N): how many numbers of e truth fits, after those of m.
     fitted += _solve_for_e(out, kappa2, etas, by_means)
     # m from e: m = m_at_0 + m_map m^.
     for k in range(size):
@@ -333,6 +348,7 @@ def _solve_for_e(out, kappa2, etas, by_means):  # type: ignore[no-untyped-def]
         for c in range(n_e):
             out.H[k, c] = out.N[k, c] * (kappa if k < etas else 1.0) * (kappa if c < etas else 1.0)
         out.H[k, k] += 1.0
+    # Q N Q is positive semidefinite, so no eigenvalue of I + Q N Q is below 1.
     invert(place(out.H, 0), 1.0, n_e)
     fitted, start = 0.0, out.e_at_0.copy()
     for k in range(n_e):
@@ -353,5 +369,7 @@ def _solve_for_e(out, kappa2, etas, by_means):  # type: ignore[no-untyped-def]
 @subroutine
 def noise_of_truth(residual, number, fitted, known):  # type: ignore[no-untyped-def]
     """sigma_z^2 from squared residuals of true rewards, with a prior at the noise of feedback."""
+    # As for sigma^2: residuals are expected to be (number - fitted) sigma_z^2. The prior keeps a
+    # few true rewards that happen to fit exactly from counting for everything.
     left = max(number - fitted, 0.0)
     return max((max(residual, 0.0) + PRIOR_NUMBER * known) / (left + PRIOR_NUMBER), 1e-4 * known)

@@ -71,6 +71,7 @@ def _shape(number: int, n_features: int, singular: str, shared: bool) -> tuple[i
     width, per_block = padded(n_features), 1 if shared else LANES
     tail = width * (width + 1) // 2 + 2 * width
     size = per_block * (tail + BASIS + (0 if singular in NEVER_SINGULAR else width * (width + 1)))
+    # One block more, the working memory, which has to hold what `absorb` needs.
     return -(-number // per_block) + 1, max(size, (2 * LANES + 1) * width + LANES)
 
 
@@ -127,6 +128,7 @@ def regressions(
     )
     rows = rows_of(fits)
     if number % per_block:  # lanes without a regression count as full rank, not as singular
+        # Whether a block takes the fast path is decided by its smallest rank.
         rows[-1, tail + RANK, number % per_block :] = d
     if singular == "ridge":
         write_ridge(rows, ridge, d, width, tail)

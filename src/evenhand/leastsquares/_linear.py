@@ -32,6 +32,7 @@ def invert_here(matrix, least, d):  # type: ignore[no-untyped-def]
     """`invert`, copied into its caller."""
     for k in range(d):
         row = place(matrix, k * d)
+        # A pivot is a Schur complement, and no smaller than the smallest eigenvalue.
         pivot = 1.0 / max(row[k], least)
         row[k] = 1.0
         for j in range(d):
@@ -39,6 +40,8 @@ def invert_here(matrix, least, d):  # type: ignore[no-untyped-def]
         for i in range(d):
             if i != k:
                 other = place(matrix, i * d)
+                # Row operations on (matrix | I) at once: column k of the left is known to become
+                # e_k, so its place holds the column of the right.
                 factor = other[k]
                 other[k] = 0.0
                 for j in range(d):
@@ -94,6 +97,11 @@ def product(a, b, out, d):  # type: ignore[no-untyped-def]
 
 @inlined
 def product_here(a, b, out, d):  # type: ignore[no-untyped-def]
+    """`product`, copied into its caller.
+
+    Row k of a b is b' a_k, with a_k row k of a. b is symmetric, so that is b a_k: both are read by
+    rows. For a b that is not symmetric the result would be a b'.
+    """
     for k in range(d):
         times_vector(b, place(a, k * d), place(out, k * d), d)
 
@@ -123,9 +131,13 @@ def leading_direction(matrix):  # type: ignore[no-untyped-def]
             break
         for k in range(d):
             for j in range(d):
+                # By the trace, which is the sum of the eigenvalues: the largest stays between 1 / d
+                # and 1, and squares neither overflow nor vanish.
                 power[k, j] /= trace
         product(place(power, 0), place(power, 0), place(square, 0), d)
         power, square = square, power
+    # The power is close to v v', each of whose columns is v times a number. The longest one has
+    # lost the fewest digits, and its diagonal element, v_k^2, is the largest.
     best = 0
     for k in range(1, d):
         if power[k, k] > power[best, best]:

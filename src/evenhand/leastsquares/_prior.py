@@ -48,6 +48,7 @@ def checked_prior(prior: Prior, n_features: int) -> Prior:
     d = n_features
     mean = _checks.numbers("the prior's mean", prior.mean, (d,))
     precision = _checks.numbers("the prior's precision", prior.precision, (d, d))
+    # A covariance that was inverted numerically is symmetric only up to rounding.
     if np.abs(precision - precision.T).max() > 1e-9 * np.abs(precision).max():
         raise InputError(
             "the prior's precision is not symmetric; allowed is the inverse of a covariance matrix"
@@ -63,10 +64,19 @@ def checked_prior(prior: Prior, n_features: int) -> Prior:
 
 
 def write_prior(rows: NDArray[np.float64], prior: Prior, width: int, tail: int) -> None:
-    """Set R'R = precision and R'z = precision mean, as if such rows had been observed."""
+    """Set R'R = precision and R'z = precision mean, as if such rows had been observed.
+
+    With Cholesky's precision = L L', R = L' is upper triangular and R'R = L L'. With z = R mean,
+    R'z = L L' mean. So the prior is d more rows of data, R with the rewards z, which have no
+    residuals: from here on nothing in this package has to know that there is a prior, except what
+    takes it out again (`_sums`). It counts for no observations, and for no degrees of freedom.
+
+    `rows` has a lane per regression in its last index, and all of them get the same.
+    """
     d = prior.mean.size
     root = np.linalg.cholesky(prior.precision).T
     for k in range(d):
+        # Rows of R are packed: each is one number shorter than the one before.
         start = k * width - k * (k + 1) // 2
         rows[:, start + k : start + d] = root[k, k:, None]
     rows[:, tail - 2 * width : tail - 2 * width + d] = (root @ prior.mean)[:, None]

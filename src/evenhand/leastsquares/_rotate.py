@@ -57,6 +57,7 @@ def rotate_in_lanes(table, lanes, row, y, width, rank):  # type: ignore[no-untyp
     z = width * (width + 1) // 2 * lanes
     for k in range(0, rank, LANES):
         a, b, c, e = unpacked(four(row, k))
+        # Common in rows of 0 and 1: there is nothing to rotate.
         if a == 0.0 and b == 0.0 and c == 0.0 and e == 0.0:
             continue
         inverse = z + (width + k) * lanes
@@ -97,7 +98,13 @@ def rotate_in_lanes(table, lanes, row, y, width, rank):  # type: ignore[no-untyp
 
 @inlined
 def rotate_few(table, lanes, a, b, c, y, d):  # type: ignore[no-untyped-def]
-    """The same for a row of one to three numbers, the rest of them zero."""
+    """The same for a row of one to three numbers, the rest of them zero.
+
+    With d at most 3 all of R is one corner of four, and row k of it begins at `row_start(k,
+    LANES)`: element (0, 0) at 0, (1, 1) at q + 1 and (2, 2) at r + 2. The rotations are those of
+    `rotate_in_lanes` in the same order, number by number, so both give the same bits. Numbers stay
+    in registers, and tests on d are settled at compile time where d is a constant.
+    """
     if a == 0.0 and b == 0.0 and c == 0.0:
         return y
     z = LANES * (LANES + 1) // 2 * lanes
@@ -125,9 +132,12 @@ def _rotation(table, p, inverse, s):  # type: ignore[no-untyped-def]
     element is kept too, so that solving needs no division.
     """
     r = table[p]
+    # Nothing to rotate, and r may be 0, which has no inverse.
     if s == 0.0:
         return 1.0, 0.0
     squared = r * r + s * s
+    # A direction seen for the first time: the row moves into R as it is, up to its sign, so that
+    # diagonals are positive.
     if r == 0.0:
         cos, sin, length = 0.0, np.copysign(1.0, s), abs(s)
     elif 1e-300 < squared < 1e300:

@@ -53,6 +53,8 @@ def to_saved(fits: Regressions) -> NDArray[np.float64]:
     saved[:, :end] = rows_of(fits)[:, _order(d)]
     if fits.singular not in (RIDGE, PRIOR):
         directions = _directions(fits).copy()
+        # Factors of 1 are not written, so files without unusual features are those of earlier
+        # versions, bit for bit.
         used = ~np.isin(factors(fits), (0.0, 1.0)).all(axis=-1)
         directions[used, -1] = factors(fits)[used]
         saved[:, end:] = np.moveaxis(directions, 1, -1).reshape(-1, d * d, fits.per_block)
@@ -67,6 +69,8 @@ def from_saved(fits: Regressions, saved: NDArray[np.float64]) -> None:
     if fits.singular not in (RIDGE, PRIOR):
         directions = np.moveaxis(saved[:, end:, :lanes].reshape(-1, d, d, lanes), -1, 1).copy()
         if fits.singular == INFINITE:
+            # Older files have no factors: zeros there mean 1 for every feature that any direction
+            # has.
             last = directions[:, :, -1].copy()
             seen = (directions[:, :, :-1] != 0.0).any(axis=2)
             factors(fits)[...] = np.where(last.any(axis=-1, keepdims=True), last, seen)

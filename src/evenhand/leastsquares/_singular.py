@@ -126,6 +126,8 @@ def _locate(table, lane, lanes, d, most, limit, points, arm, room, into):  # typ
             coordinates(table, at, rank, width, room, x, point)
             if new or _is_outside(table, at, rank, width, room, x, point, length, limit):
                 room[outside] = np.inf
+    # The four are solved together up to the highest rank, so shorter ones need zeros, not what the
+    # last call left.
     for k in range((rank + LANES - 1) & -LANES, most, LANES):
         put(room, point + k, broadcast(0.0))
 

@@ -127,6 +127,8 @@ def _each(few, tables, blocks, size, number, layout, points, room, fitted, squar
     for block in range(blocks):
         table, i = place(tables, block * size), block * LANES
         a, b, c, e = unpacked(four(table, (tail_of(d) + RANK) * LANES))
+        # One singular lane sends all four through the slower path, which treats each by its own
+        # rank.
         if min(min(a, b), min(c, e)) == d:
             starts = (i * d, (i + 1) * d, (i + 2) * d, (i + 3) * d)
             results = _solve(few, table, LANES, points, starts, room, d)
@@ -134,6 +136,8 @@ def _each(few, tables, blocks, size, number, layout, points, room, fitted, squar
             used = min(LANES, number - i)  # the lanes beyond may hold anything
             most, results = int(max(max(a, b), max(c, e))), (broadcast(0.0), broadcast(np.inf))
             outside = most == 0 and limit < np.inf
+            # If all four contexts clearly leave the directions seen, variances are infinite without
+            # a further look.
             if 0 < most <= LANES and most < d and limit < np.inf:
                 starts = (i * d, (i + 1) * d, (i + 2) * d, (i + 3) * d)
                 outside, estimates = solve_outside(table, most, points, starts, room, d)
@@ -206,6 +210,8 @@ def coefficients(fits, i):  # type: ignore[no-untyped-def]
     for q in range(rank):
         for k in range(d):
             full[k] += b[q] * table[at + q * width + k]
+    # Coefficients of scaled features times their factors are those of the features: b . (f x) = (f
+    # b) . x.
     if fits.singular == INFINITE:
         scale(table, factors_of(d, lane, lanes), full, 0, d)
     return full
@@ -236,6 +242,7 @@ def noise_variance(fits):  # type: ignore[no-untyped-def]
         table, lane = lane_of(fits, i)
         residual += table[(tail + RESIDUAL) * lanes + lane]
         freedom += table[(tail + FREEDOM) * lanes + lane]
+    # With a ridge, degrees of freedom need not be whole.
     if freedom < 0.5:  # no residuals to estimate it from
         return np.inf, 0.0
     return max(residual / freedom, SMALLEST**2), freedom

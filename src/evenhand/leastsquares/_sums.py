@@ -68,7 +68,9 @@ def roots(
     n, triangle, z, residual = _read(fits)
     # At full rank R is in the features' coordinates; before, in those of the directions seen.
     basis = flat[:, tail + BASIS :].reshape(-1, d, d).copy()
+    # The basis was folded into R then; what is in its place is left over.
     basis[flat[:, tail + RANK] == d] = np.eye(d)
+    # Features were multiplied by their factors before they were absorbed.
     used = factors(fits).reshape(-1, d)[: fits.number, None, :]
     return n, triangle @ basis / np.where(used > 0.0, used, 1.0), z, residual
 
@@ -121,7 +123,15 @@ def _without_ridge(
     z: NDArray[np.float64],
     square: NDArray[np.float64],
 ) -> Sums:
-    """R'R is X'X + ridge, and y'y = residuals + |z|^2 + ridge |b|^2 at the shrunk b = R^-1 z."""
+    """R'R is X'X + ridge, and y'y = residuals + |z|^2 + ridge |b|^2 at the shrunk b = R^-1 z.
+
+    The penalised sum of squares |y - X b|^2 + ridge |b|^2 is y'y - |z|^2 at its minimum, because
+    z'z = b' R'R b = b . X'y. What a regression keeps is |y - X b|^2 alone (`_note_ridge`), so y'y
+    is that, plus ridge |b|^2, plus |z|^2.
+
+    X'X = R'R - ridge I is a difference. With a small ridge it keeps its digits; with one that is
+    large beside X'X it has lost the digits by which the ridge is larger.
+    """
     transposed = triangle.transpose(0, 2, 1)
     shrunk = np.linalg.solve(triangle, z[..., None])[..., 0]
     gram = transposed @ triangle - ridge * np.eye(z.shape[1])

@@ -42,6 +42,7 @@ def forward(table, lanes, head, room, width, rank, keep):  # type: ignore[no-unt
     inverse = z + width
     fitted = squared = broadcast(0.0)
     a, b, c, e = head
+    # In floating point, a sum depends on its order. This one is the same for all arms and lanes.
     p = 0  # number j of row k is p + j
     whole = rank & -LANES
     for k in range(0, whole, LANES):
@@ -62,6 +63,7 @@ def forward(table, lanes, head, room, width, rank, keep):  # type: ignore[no-unt
         e = minus_product(e, row_of(table, r + k + 3, lanes), c)
         e = times(e, row_of(table, inverse + k + 3, lanes))
         for j in range(k + LANES, rank):
+            # What the four new numbers of v take off all later ones: column by column of R'.
             rest = minus_product(four(room, LANES * j), row_of(table, p + j, lanes), a)
             rest = minus_product(rest, row_of(table, q + j, lanes), b)
             rest = minus_product(rest, row_of(table, r + j, lanes), c)
@@ -95,7 +97,16 @@ def forward_few(table, lanes, head, rank):  # type: ignore[no-untyped-def]
 
 @woven
 def _last(table, lanes, width, k, p, rank, a, b, c, fitted, squared):  # type: ignore[no-untyped-def]
-    """The last one to three rows of R, from row k on, which is at p."""
+    """The last one to three rows of R, from row k on, which is at p.
+
+    Row k of R is at p, and row k + 1 begins width - k - 1 numbers later: number j of it is q + j,
+    with q = p + width - k - 1. Rows get shorter by one, which is why p, q, r and s are not evenly
+    spaced.
+
+    a, b and c are what is left of x_k, x_(k+1) and x_(k+2) after the rows before. Each is divided
+    by its diagonal element, as a product with its inverse, before it is used in the next: v_(k+1)
+    needs v_k. Rows beyond the rank are left out.
+    """
     z = width * (width + 1) // 2
     inverse = z + width
     a = times(a, row_of(table, inverse + k, lanes))
@@ -145,6 +156,7 @@ def backward(table, lanes, room, width):  # type: ignore[no-untyped-def]
         s = r + width - k - 3
         a, b = four(room, LANES * k), four(room, LANES * (k + 1))
         c, e = four(room, LANES * (k + 2)), four(room, LANES * (k + 3))
+        # a to e are what is left of v, and f to i what is left of z.
         f, g = row_of(table, z + k, lanes), row_of(table, z + k + 1, lanes)
         h, i = row_of(table, z + k + 2, lanes), row_of(table, z + k + 3, lanes)
         for j in range(k + LANES, width):
@@ -172,7 +184,19 @@ def backward(table, lanes, room, width):  # type: ignore[no-untyped-def]
 
 @inlined
 def _corner(table, lanes, width, k, p, q, r, a, b, c, e):  # type: ignore[no-untyped-def]
-    """Solve with the four rows of R that begin at row k."""
+    """Solve with the four rows of R that begin at row k.
+
+    The corner of R, and the numbers that its rows belong to:
+
+        R_aa R_ab R_ac R_ae   a        the numbers u_j of later rows have been taken
+             R_bb R_bc R_be   b        off a, b, c and e before
+                  R_cc R_ce   c
+                       R_ee   e
+
+    Back substitution goes upwards: e = e / R_ee first, then c = (c - R_ce e) / R_cc, and so on.
+    Number j of the rows is p + j, q + j, r + j, of which only j from k to k + 3 are needed here.
+    The diagonal enters as its inverse, 0 beyond the rank, so rows that do not exist give 0.
+    """
     inverse = width * (width + 1) // 2 + width + k
     e = times(e, row_of(table, inverse + 3, lanes))
     c = times(

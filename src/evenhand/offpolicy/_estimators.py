@@ -51,12 +51,18 @@ def terms(name: str, quantity: str, group: int | None, rows: WeightedRows) -> Ra
         return RatioTerms(rows.rewards * inside, inside if quantity == WITHIN else ones, inside)
     w = rows.weights * inside
     if name == "snips":
+        # Divided by the sum of the weights and not by the number of rows: weights of 1 on average
+        # may be far from it in a sample. Biased, and less so the more rows there are.
         return RatioTerms(w * rows.rewards, w if quantity == WITHIN else rows.weights, w)
+    # What the target would do is known in every row, whatever was chosen: the denominator needs no
+    # weights.
     chances = np.where(log.inside(group), rows.target, 0.0)
     below = chances.sum(axis=1) if quantity == WITHIN else ones
     if name == "ips":
         return RatioTerms(w * rows.rewards, below, w)
     assert rows.predicted is not None
+    # Doubly robust: the model's value of the target, and its error where the reward is known,
+    # weighted. It is right if either the model or the propensities are.
     direct = np.sum(chances * rows.predicted, axis=1)
     own = rows.predicted[np.arange(log.n), log.arms]
     return RatioTerms(direct + w * (rows.rewards - own), below, w)
@@ -95,6 +101,7 @@ def cross_fitted(log: Logged, rewards: Array, folds: int, ridge: float, seed: in
         seed: of the random folds.
     """
     n, k = log.n, log.groups.n_arms
+    # Folds of equal size, at random.
     fold = np.random.default_rng(seed).permutation(np.arange(n) % min(folds, n))
     own, offered = _features(log)
     predicted = np.empty((n, k))
@@ -108,6 +115,8 @@ def cross_fitted(log: Logged, rewards: Array, folds: int, ridge: float, seed: in
                 continue
             centre = own[rows].mean(axis=0)
             x = own[rows] - centre
+            # Features are centred within the arm, so the intercept is the mean and is not
+            # penalised.
             gram = x.T @ x + ridge * np.eye(x.shape[1])
             slope = np.linalg.solve(gram, x.T @ (rewards[rows] - mean))
             context = offered[there] if offered.ndim == 2 else offered[there, arm]
@@ -130,5 +139,6 @@ def _features(log: Logged) -> tuple[Array | None, Array | None]:
     if own is None or log.contexts is None:
         return None, None
     centre, spread = own.mean(axis=0), own.std(axis=0)
+    # A feature that does not vary is left as it is, 0 about its mean.
     spread = np.where(spread > 1e-12 * np.maximum(np.abs(centre), 1e-300), spread, 1.0)
     return (own - centre) / spread, (log.contexts - centre) / spread

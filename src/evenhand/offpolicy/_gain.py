@@ -99,6 +99,8 @@ def _unsure(
     contexts, log = rows.log.chosen_contexts, rows.log
     if contexts is None:
         return 0.0
+    # A bias that is off by delta . x changes the target's value by the mean of w delta . x and the
+    # log's by that of delta . x: what remains is delta at the weighted difference of contexts.
     weights: Array = rows.weights / pair[0].b.mean() - 1.0 / pair[1].b.mean()
     return sum(
         corrected.half_width(g, name, (weights * (log.of == g)) @ contexts / log.n, level)

@@ -46,6 +46,7 @@ def normal(terms: RatioTerms, level: float, less: RatioTerms | None = None) -> R
     value, parts = estimate_and_influence(terms, less)
     n = len(terms.a)
     error = float(np.sqrt(np.sum(parts**2) / (max(n - 1, 1) * n)))
+    # A few heavy rows decide; Student's quantile for their effective number says so.
     worth = min(effective(part.weights) for part in (terms, less) if part is not None)
     half_width = float(stdtrit(max(worth - 1.0, 1.0), 0.5 + level / 2.0)) * error
     return Reach(value, error, value - half_width, value + half_width)
@@ -85,8 +86,11 @@ def bootstrap(
             errors = np.sqrt(np.sum(parts**2, axis=1))
             ratios.append(((values - plain.estimate) / errors)[np.isfinite(values)])
     all_ratios = np.concatenate(ratios)
+    # 0 / 0: a draw of the same rows has neither a distance nor an error.
     all_ratios = np.where(np.isnan(all_ratios), 0.0, all_ratios)
     alpha = 1.0 - level
+    # The upper quantile of the ratio gives the lower end: estimate - t * error. Whole draws, not
+    # interpolated: some ratios are infinite.
     ends = np.quantile(all_ratios, [1.0 - alpha / 2.0, alpha / 2.0], method="inverted_cdf")
     low, high = (
         plain.estimate - end * plain.error if plain.error else plain.estimate for end in ends
@@ -138,6 +142,7 @@ def _edge(rejected: Callable[[float], bool], inside: float, outside: float) -> f
     """Where rejection begins, from inside to outside, by bisection."""
     if not rejected(outside):
         return outside
+    # Enough halvings to reach the last bit.
     for _ in range(100):
         middle = (inside + outside) / 2.0
         if rejected(middle):
@@ -160,9 +165,13 @@ def widths(
     with_zero, largest = zero_high - zero_low, max(abs(low), abs(high))
     ends = (low, high) if quantity in (VALUE, WITHIN) else (zero_low, zero_high)
     if name == "snips":
+        # SNIPS subtracts v times the weight, so w (r - v), and r - v is within the range of
+        # rewards.
         width = most * (with_zero if quantity == CONTRIBUTION else wide)
     elif name == "ips":
         width = most * with_zero + (largest if quantity == WITHIN else 0.0)
     else:
+        # DR: the direct part, and a weighted error of the model, which may be off by the whole
+        # range either way.
         width = with_zero + 2.0 * most * wide + (largest if quantity == WITHIN else 0.0)
     return width, *ends

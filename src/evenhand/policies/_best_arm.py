@@ -24,6 +24,7 @@ def pick(chosen, u):  # type: ignore[no-untyped-def]
     count = 0
     for i in range(chosen.size):
         count += chosen[i]
+    # u is below 1, but u times a count may round up to it.
     place = min(int(u * count), count - 1)
     for i in range(chosen.size):
         if chosen[i]:

@@ -48,6 +48,7 @@ def pick_group(rule, memory, available, key):  # type: ignore[no-untyped-def]
     chances = _group_chances(rule, memory.members, available)
     u = uniform(key, GROUP)
     g = 0
+    # The inverse of the distribution function, by taking chances off u one by one.
     while u >= chances[g] and g + 1 < chances.size:
         u -= chances[g]
         g += 1

@@ -61,8 +61,11 @@ def check_arm(memory, arm):  # type: ignore[no-untyped-def]
 def load_contexts(memory, contexts):  # type: ignore[no-untyped-def]
     """Copy the contexts of a round into the padded array; returns the first bad arm, or -1."""
     given, room, bad = place(contexts, 0), place(memory.contexts, 0), False
+    # One pass without a branch finds that something is wrong; only then is it worth finding out
+    # where.
     for p in range(contexts.size):  # plain enough for the compiler to vectorise
         room[p] = given[p]
+        # Written so that NaN is bad as well: no comparison with it is true.
         bad |= not abs(given[p]) <= LARGEST
     if bad:
         for i in range(contexts.shape[0]):
@@ -101,6 +104,8 @@ def decide(  # type: ignore[no-untyped-def]
     else:
         arm = draw(rule, memory, available, round_key)
     check_arm(memory, arm)
+    # The propensity of the chosen arm is recorded with every decision; those of the others only on
+    # request.
     first, last = (0, chances.size) if chances.size else (arm, arm + 1)
     chosen_chance = 0.0
     for i in range(first, last):
@@ -124,6 +129,7 @@ def teach(rule, state, arm, group, x, reward, t, last):  # type: ignore[no-untyp
     """`learn` with a check of the context, False if it has a bad number; the last one settles."""
     x = borrowed(x)
     for k in range(x.size):
+        # Before anything is learned, so a refused reward leaves no trace.
         if not abs(x[k]) <= LARGEST:
             return False
     state.levels[ROUND, 0] = t
@@ -158,6 +164,7 @@ def propensity(rule, memory, schedule, available, t, arm):  # type: ignore[no-un
     """The probability that round t chooses `arm`, with the present scores."""
     p = probability(schedule, t)
     total = 0.0
+    # Not worked out where it cannot count: a probability may take long.
     if p > 0.0:
         total += p * explore_chance(rule, memory, available, arm)
     if p < 1.0:

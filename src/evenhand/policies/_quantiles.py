@@ -28,6 +28,8 @@ def normal_quantile(p):  # type: ignore[no-untyped-def]
     z = s - (2.30753 + 0.27061 * s) / (1.0 + s * (0.99229 + 0.04481 * s))
     for _ in range(2):
         error = 0.5 * math.erfc(z / math.sqrt(2.0)) - p
+        # Newton's step is the error over the density; Halley's takes the curvature in, and the
+        # second derivative of the normal tail is z times its density.
         step = error * math.sqrt(2.0 * math.pi) * math.exp(0.5 * z * z)
         z += step / (1.0 - 0.5 * z * step)
     return max(z, 0.0)
@@ -48,10 +50,14 @@ def student_quantile(p, freedom):  # type: ignore[no-untyped-def]
     if p >= 0.5:
         return 0.0
     z = normal_quantile(p)
+    # From here on four terms of the series reach the last digits, and Newton would work with
+    # differences of large logarithms.
     if freedom > 2000.0:
         return _student_by_series(z, freedom)
     shrink = (freedom - 5.0 / 6.0) / (freedom - 2.0 / 3.0 + 0.1 / freedom) ** 2
     start = z * z * shrink
+    # The start: t^2 is about freedom (exp(z^2 shrink) - 1). Where that overflows, its logarithm is
+    # z^2 shrink.
     u = 0.5 * (math.log(freedom * math.expm1(min(start, 600.0))) + max(start - 600.0, 0.0))
     density = math.lgamma(0.5 * freedom + 0.5) - math.lgamma(0.5 * freedom)
     density -= 0.5 * math.log(freedom * math.pi)
@@ -61,6 +67,7 @@ def student_quantile(p, freedom):  # type: ignore[no-untyped-def]
         tail = _student_log_tail(u, spread, freedom)
         log_density = density - 0.5 * (freedom + 1.0) * spread
         step = (tail - math.log(p)) * math.exp(min(tail - u - log_density, 700.0))
+        # A factor of e^2 in t at most: far from the solution the tail is not straight.
         step = min(max(step, -2.0), 2.0)
         u += step
         if abs(step) < 1e-14:
@@ -91,6 +98,8 @@ def _student_log_tail(u, spread, freedom):  # type: ignore[no-untyped-def]
     a, b, x = 0.5 * freedom, 0.5, math.exp(-spread)
     front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) - a * spread
     front += b * (2.0 * u - math.log(freedom) - spread)
+    # The continued fraction converges quickly only on this side of the mean; on the other the
+    # complement is used.
     if x < (a + 1.0) / (a + b + 2.0):
         return front + math.log(0.5 * _beta_fraction(a, b, x) / a)
     rest = math.exp(front) * _beta_fraction(b, a, -math.expm1(-spread)) / b

@@ -61,6 +61,8 @@ def _widths(memory, row, quantile, n):  # type: ignore[no-untyped-def]
     """
     work, noise = memory.work, memory.levels[NOISE, 0]
     by_variance = memory.settings.by_variance
+    # Above 0: 0 times an infinite variance is NaN, and an arm that was never seen must stay
+    # infinitely wide.
     factor = max(quantile * (noise if by_variance else np.sqrt(noise)), TINY)
     if not factor < WIDEST:  # the noise has no estimate yet, or the factor would overflow
         for i in range(n):
@@ -173,6 +175,8 @@ def group_averages(regressions, members, contexts, room, arms):  # type: ignore[
     averages = np.zeros((2, members.sizes.size, arms.size))
     points, solved = np.empty((columns, d)), np.empty((2, columns))
     for at in range(arms.size):
+        # A list is padded with its first arm, whose result is there already: a solve for all arms
+        # is not done twice.
         if at > 0 and arms[at] == arms[0]:  # padding
             for g in range(members.sizes.size):
                 averages[0, g, at] = averages[0, g, 0]
@@ -185,6 +189,7 @@ def group_averages(regressions, members, contexts, room, arms):  # type: ignore[
         for i in range(n):
             g = members.group_of[i]
             averages[0, g, at] += solved[0, i] / members.sizes[g]
+            # The arms were fitted to different rows, so the variances of their estimates add up.
             averages[1, g, at] += solved[1, i] / members.sizes[g] ** 2
     return averages
 

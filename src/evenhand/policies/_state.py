@@ -118,6 +118,8 @@ def make_state(
     levels[QUANTILE] = [
         normal_quantile(level(settings, max(settings.horizon, 1), size, False)) for size in sizes
     ]
+    # No degrees of freedom stand for a known noise; one and an infinite variance for a noise that
+    # nothing is known about.
     levels[NOISE, :2] = (settings.noise**2, 0.0) if settings.noise > 0.0 else (np.inf, 1.0)
     n_groups = group_sizes.size if learn_groups else 0
     return State(
@@ -301,5 +303,6 @@ def level(settings, t, size, of_arm):  # type: ignore[no-untyped-def]
     the convention says so.
     """
     by_round = settings.by_round and (of_arm or settings.horizon == 0)
+    # Past its horizon a policy goes on as if it had none, so that levels never grow.
     rounds = t if by_round else max(settings.horizon, t)
     return max(min(settings.delta * size / (2.0 * settings.n_arms * rounds), 0.5), 1e-300)

@@ -47,8 +47,12 @@ def _score(rule, memory, t):  # type: ignore[no-untyped-def]
     score_group(memory, rule.sensitive, corrected, t)
     for k in range(number):
         i = corrected[k]
+        # The correction is -psi_1 . x + psi_2 . x plus the known difference of the true averages.
         work[CORRECTION, i] = rule.offset - work[GROUP_ESTIMATE, k]
         work[CORRECTION_WIDTH, i] = work[GROUP_WIDTH, k]
+    # The other group's fit at the contexts of the sensitive arms: the correction of an arm is at
+    # its own context. It takes the place of the first in GROUP_ESTIMATE, so that has been used by
+    # now.
     score_group(memory, rule.other, corrected, t)
     for k in range(number):
         i = corrected[k]
@@ -87,6 +91,7 @@ def _score_repaired(rule, memory, t):  # type: ignore[no-untyped-def]
             score_group(memory, group, arms, t)
         for k in range(number):
             i = arms[k]
+            # With widths on all arms, only the sensitive ones have an estimate corrected.
             if members.group_of[i] == rule.sensitive:
                 work[CORRECTION, i] += sign * work[GROUP_ESTIMATE, k] + side * rule.offset
             work[CORRECTION_WIDTH, i] += work[GROUP_WIDTH, k]

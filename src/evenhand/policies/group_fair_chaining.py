@@ -72,6 +72,8 @@ def _score(rule, memory, t):  # type: ignore[no-untyped-def]
     _correct(rule.reference, rule.in_group, work, members, averages, n)
     group_widths(memory, ARM, n, t)  # of the corrected values, whose variances are in VARIANCE now
     for i in range(n):
+        # Never narrower than the arm's own interval: the smaller variance of an average would let a
+        # correction make an arm look better known than it is.
         if work[GROUP_WIDTH, i] > work[WIDTH, i]:
             work[CORRECTION_WIDTH, i] = work[GROUP_WIDTH, i] - work[WIDTH, i]
     add_up(memory)
@@ -83,6 +85,9 @@ def _correct(reference, in_group, work, members, averages, n):  # type: ignore[n
     stays_a_function()
     m = members.sizes.size
     for i in range(n):
+        # Groups have the weights c_k - [k = j] in the corrected value. Arm i is in the average of
+        # its own group with 1 / |P_j|, so its covariance with that average is v_i / |P_j|: the term
+        # 2 (c_j - 1) v_i / |P_j|, beside v_i and the sum of squares times V_k.
         own, added = 1.0, 0.0
         for k in range(m):
             weight = 1.0 / m if reference == MEAN else (1.0 if k == reference else 0.0)
@@ -97,6 +102,8 @@ def _correct(reference, in_group, work, members, averages, n):  # type: ignore[n
             for k in range(m):
                 added += averages[1, k, i] / (1.0 if k == reference else m - 1.0)
         if added < np.inf:
+            # An infinite variance times an `own` of 0 would be NaN; then `added` is infinite as
+            # well.
             work[VARIANCE, i] = max(own * work[VARIANCE, i] + added, 0.0)
         else:
             work[VARIANCE, i] = np.inf

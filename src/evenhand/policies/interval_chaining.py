@@ -47,6 +47,8 @@ def _closure(lower, upper, available, top):  # type: ignore[no-untyped-def]
     chained = np.zeros(available.size, dtype=np.bool_)
     chained[top] = True
     low, grew = lower[top], True
+    # Each pass adds an arm or is the last. An arm that joins may lower the end of the chain for
+    # arms looked at before it.
     while grew:
         grew = False
         for i in range(available.size):

@@ -79,7 +79,10 @@ def _compare(rule, memory, k):  # type: ignore[no-untyped-def]
     work, members = memory.work, memory.members
     m = members.sizes.size
     for i in range(memory.settings.n_arms):
+        # -psi_j + (1 / m) sum of psi_k has the weight 1 / m - 1 on the own group and 1 / m on each
+        # of the others.
         weight = rule.scale * (1.0 / m - (1.0 if members.group_of[i] == k else 0.0))
+        # Not for weights of 0: an unseen group has an infinite width, and infinity times 0 is NaN.
         if weight != 0.0:
             work[CORRECTION, i] += weight * work[GROUP_ESTIMATE, i]
             work[CORRECTION_WIDTH, i] += abs(weight) * work[GROUP_WIDTH, i]

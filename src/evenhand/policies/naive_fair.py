@@ -123,8 +123,10 @@ def _chance_thompson(rule, memory, available, arm):  # type: ignore[no-untyped-d
 def _highest(nodes, weights, work, group, arm):  # type: ignore[no-untyped-def]
     """The integral of the density of the arm's draw times P(all others are below it)."""
     estimate, width = work[ESTIMATE], work[WIDTH]
+    # No density to integrate over: the draw is the estimate.
     if width[arm] == 0.0:
         return _all_below(work, group, arm, estimate[arm])
+    # Standard deviations of the arm's own draw. Beyond 8 the density adds 1e-15.
     cuts = [-8.0 + k for k in range(17)]
     for i in range(group.size):  # a narrow competitor is nearly a step: cut around it
         if group[i] and i != arm and width[i] < 0.25 * width[arm]:
@@ -139,6 +141,8 @@ def _highest(nodes, weights, work, group, arm):  # type: ignore[no-untyped-def]
         if half > 0.0:
             for q in range(nodes.size):
                 s = middle + half * nodes[q]
+                # P(highest) = integral of phi(s) times the product over others of P(draw < estimate
+                # + width s).
                 density = math.exp(-0.5 * s * s) / math.sqrt(2.0 * math.pi)
                 below = _all_below(work, group, arm, estimate[arm] + width[arm] * s)
                 total += half * weights[q] * density * below

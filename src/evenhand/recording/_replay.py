@@ -75,6 +75,8 @@ def fold(policy: Policy, pending: Pending, ledger: Ledger) -> None:
     events: Iterable[Event] = ledger.read(pending.seq)
     past: dict[str, Past] = {}
     if pending.learns_truth:
+        # A true reward needs the context and the round of its decision, which may be long before
+        # the first of these events.
         events = list(events)
         true = {event.id for event in events if isinstance(event, TrueRewardObserved)}
         past = past_decisions(ledger.read(), true) if true else past
@@ -87,6 +89,7 @@ def fold(policy: Policy, pending: Pending, ledger: Ledger) -> None:
             rounds = [0] * len(event.rewards)
             batch.add(event.arms, event.contexts, event.rewards, rounds)
         elif pending.learns_truth and isinstance(event, TrueRewardObserved):
+            # Rewards that came before a true reward are learned before it.
             batch.learn()
             policy.update(past[event.id].learned, true_reward=event.reward)
     batch.learn()
@@ -188,11 +191,13 @@ def restored(ledger: Ledger, snapshots: bool) -> tuple[Policy, Pending]:
         raise InputError(f"log is {ledger.name!r}, where there is no log", value=ledger.name)
     while True:
         snapshot = ledger.newest_snapshot(before) if snapshots else None
+        # Otherwise this would go round for ever.
         if snapshot is not None and before is not None and snapshot.seq >= before:
             snapshot = None  # it was useless before: the ledger does not go by `before`
         try:
             policy, pending = start(about, snapshot)
             fold(policy, pending, ledger)
+            # A ledger that ends early would give an older state without a word.
             if pending.seq != ledger.head:
                 raise DamagedError(f"events end at {pending.seq}, not at {ledger.head}")
         except InputError as error:
@@ -210,6 +215,8 @@ def restored(ledger: Ledger, snapshots: bool) -> tuple[Policy, Pending]:
                     stacklevel=3,
                 )
                 return policy, pending
+        # A snapshot only saves time. If it does not lead to the state in which the log was closed,
+        # the next older one is tried, and in the end the beginning.
         before = snapshot.seq
 
 
@@ -219,6 +226,7 @@ def _is_as_it_ended(about: About, policy: Policy, pending: Pending) -> bool:
     same = (pending.round, pending.learned) == (state.get("round"), state.get("learned"))
     if about.version >= NUMBERED:  # older logs do not say which event was the last
         same = same and pending.seq == about.head
+    # A log that went on after it was closed has no state to compare with.
     return not same or checksum(policy) == state["sha256"]
 
 
@@ -249,6 +257,7 @@ def _rows_of(
 def _in_order(frame: pd.DataFrame, roles: Mapping[str, str]) -> pd.DataFrame:
     """The rows to learn from, in the order in which they were learned."""
     if "learned" in roles and (is_learned := frame[roles["learned"]].notna()).any():
+        # Stable: rows with the same number keep the order of the log.
         return frame[is_learned].sort_values(roles["learned"], kind="stable")
     return frame[frame[roles["reward"]].notna()]
 

@@ -162,6 +162,7 @@ class Engine(Chooser):
 
     def submit(self, ask: Ask) -> asyncio.Future[Ask]:
         """Hand an ask to the writer."""
+        # Refused at once: a longer queue would only mean longer waits.
         if len(self._queue) >= self.config.server.queue:
             raise Problem(503, "too much is waiting to be written", headers={"Retry-After": "1"})
         future: asyncio.Future[Ask] = self.loop.create_future()
@@ -196,9 +197,12 @@ class Engine(Chooser):
         """Learn what was written, in its order, and answer."""
         if committed is not None:
             pinned = self.state.pinned
+            # An arm was added, so all was learned again with one more; what was told is in it.
             if fresh is not None:
                 self._use_state(fresh)
             else:
+                # Learned before anything is answered: whoever has an answer finds it in the next
+                # decision.
                 self.state.apply(committed.told)
                 if self.state.pinned != pinned:
                     self._use_state(self.state)
@@ -207,6 +211,7 @@ class Engine(Chooser):
         for ask, future in batch:
             if isinstance(ask, Decide):
                 self.flying -= 1
+            # The caller may have gone away; its ask is written all the same.
             if future is None or future.done():
                 continue
             if error is not None:
@@ -227,15 +232,19 @@ class Engine(Chooser):
         ticked = 0.0
         while True:
             self._there.wait(poll)
+            # Cleared before the queue is read: an ask that comes in between sets it again, and is
+            # found now or in the next round.
             self._there.clear()
             batch = []
             while self._queue:  # taken one by one: the loop may add to it meanwhile
                 batch.append(self._queue.popleft())
+            # Only with an empty queue: what was accepted before is still written.
             if not batch and self._stop:
                 return
             if time.monotonic() - ticked >= TICK and not self._stop:
                 ticked = time.monotonic()
                 batch.append((Expire(), None))
+            # In order: an erasure must not overtake what was asked before it.
             for part in _apart(batch):
                 self._write_some(part)
 
@@ -245,6 +254,7 @@ class Engine(Chooser):
         error: Exception | None = None
         try:
             began = time.monotonic()
+            # A look costs no lock; a transaction would, every second on every replica.
             if all(isinstance(ask, Expire) for ask, _ in batch) and not self._is_due():
                 committed = self.store.catch_up()
             else:
@@ -257,6 +267,7 @@ class Engine(Chooser):
             self.failure = "the store is not available"
             log.warning("store unavailable", error=type(problem.__cause__).__name__)
             error = Problem(503, self.failure, headers={"Retry-After": "1"})
+            # The connection may be broken in any state; the next transaction starts with a new one.
             self.store.drop()
             time.sleep(0.05)
         except Exception as problem:
@@ -269,6 +280,8 @@ class Engine(Chooser):
             error = Problem(500, "the ledger could not be written")
         if batch or (committed is not None and committed.told):
             with suppress(RuntimeError):  # the loop is closed
+                # The state belongs to the loop. This thread only hands over what was committed, in
+                # the order of the ledger.
                 self.loop.call_soon_threadsafe(self._done, batch, committed, fresh, error)
 
     def _is_due(self) -> bool:

@@ -19,6 +19,11 @@ SAFE = ((b"content-security-policy", POLICY), (b"x-frame-options", b"DENY"))
 
 
 def form_of(request: Request) -> dict[str, str]:
+    """The fields of a form; of a name that comes twice the last.
+
+    Their number is limited, so that a small body cannot make a large dictionary. A NUL is refused
+    here, because PostgreSQL cannot store it and would fail much later.
+    """
     try:
         pairs = parse_qsl(request.body.decode(), keep_blank_values=True, max_num_fields=50)
     except ValueError as error:
@@ -30,6 +35,7 @@ def form_of(request: Request) -> dict[str, str]:
 
 
 def reason_of(form: dict[str, str]) -> str:
+    """The reason given in a form; an error without one, because the ledger is read by others."""
     reason = form.get("reason", "").strip()[:2000]
     if not reason:
         raise Problem(422, "give a reason; it is kept in the ledger")
@@ -37,6 +43,11 @@ def reason_of(form: dict[str, str]) -> str:
 
 
 def cookie_of(request: Request) -> str:
+    """The value of our cookie; empty if there is none, or none that we could have set.
+
+    Headers are Latin-1 by definition, so decoding cannot fail. The value is not trusted: what it
+    stands for is looked up.
+    """
     text = request.headers.get(b"cookie", b"").decode("latin-1")
     try:
         morsel = SimpleCookie(text).get(COOKIE)
@@ -46,8 +57,16 @@ def cookie_of(request: Request) -> str:
 
 
 def is_same(given: str, expected: str) -> bool:
+    """Whether a secret is right, in a time that does not say how much of it is.
+
+    An empty expectation matches nothing: it stands for a secret that was never set.
+    """
     return bool(expected) and hmac.compare_digest(given.encode(), expected.encode())
 
 
 def to(path: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Answer:
+    """A redirect after a form. 303 makes the browser ask by GET, so reloading sends nothing again.
+
+    Whoever calls this has made sure that the path is one of ours.
+    """
     return Answer(303, b"", HTML, ((b"location", path.encode()), *SAFE, *headers))

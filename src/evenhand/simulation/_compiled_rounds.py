@@ -114,6 +114,7 @@ def play(
         for first in range(1, horizon + 1, SEGMENT):
             watch.check()
             last = min(first + SEGMENT - 1, horizon)
+            # With `flush` the trace is a buffer of one segment.
             trace = out.trace[: last - first + 1] if flush else out.trace[first - 1 : last]
             _play_compiled(
                 shared.loops,
@@ -204,10 +205,13 @@ def rounds(  # type: ignore[no-untyped-def]
     contexts = memory.contexts[: memory.settings.n_arms]  # without the padding
     for t in range(first, last + 1):
         draw_round(instance, t, generator, contexts, observed, true)
+        # Noise is drawn before the choice, one number a round whatever arm is chosen: so all
+        # policies meet the same world in the same replication.
         noise = draw_noise(instance, t, generator)
         arm, explored = choose(rule, memory, schedule, available, t, key)
         reward = _earn(memory, instance, t, arm, observed, noise)
         note(out, t - first, arm, explored, reward, observed, true)
+        # The policy may learn by round, and must learn this reward as one of round t.
         state.levels[ROUND, 0] = t
         learn(rule, state, arm, group_of[arm], memory.contexts[arm], reward)
         settle(rule, state)
@@ -247,12 +251,15 @@ def rounds_with_truth(  # type: ignore[no-untyped-def]
         x = memory.contexts[arm]
         learn(rule, state, arm, group_of[arm], x, reward)
         arrives, value = true_reward_of(arrivals, t, x, true[arm], reward - observed[arm])
+        # A ring with delay + 1 places: round t writes the one that round t - delay - 1 had, and
+        # reads the next, which is that of round t - delay.
         row = waiting[t % waiting.shape[0]]
         row[0], row[1], row[2], row[3] = t if arrives else 0, arm, value, reward
         row[4:] = x
         row = waiting[(t + 1) % waiting.shape[0]]
         if row[0] > 0.0:
             state.levels[ROUND, 0] = row[0]
+            # Learned with the round and the context of its own decision.
             past = int(row[1])
             learn_true(rule, state, past, group_of[past], row[4:], row[2], row[3])
         settle(rule, state)

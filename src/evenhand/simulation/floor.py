@@ -102,6 +102,7 @@ def _play(
             f"worlds has a {type(world).__name__}, whose true coefficients are not known; allowed "
             "are worlds whose instances have coefficients and bias, such as SyntheticWorld"
         )
+    # What feedback would show in the end: theta_i = beta_i + psi_g(i).
     known = corrected(instance.coefficients + instance.bias, world.groups, reference)
     play = for_sources(_rounds, world_sources(type(instance)))
     contexts = np.empty((world.n_arms, world.row_length))
@@ -116,6 +117,8 @@ def _rounds(instance, known, generator, horizon, contexts, observed, true, out):
     n, d = known.shape
     for t in range(1, horizon + 1):
         draw_round(instance, t, generator, contexts, observed, true)
+        # Drawn although the choice needs no reward, so that the generator stays in step with that
+        # of any policy.
         noise = draw_noise(instance, t, generator)
         arm, top = 0, -np.inf
         for i in range(n):

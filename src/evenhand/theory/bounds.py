@@ -169,6 +169,8 @@ def _width(
     From T_1 on, floor(G / d) is at least t^(2/3) / (2nd), where G counts an arm's explored pulls.
     """
     _checks.number("delta", delta, 0.0, 1.0, open_ends=True)
+    # P(Z > z) <= exp(-z^2 / 2), so the quantile at delta / (2 n T) is at most sqrt(2 ln(2 n T /
+    # delta)).
     quantile = math.sqrt(_factor("tail", tail) * math.log(2.0 * n_arms * horizon / delta))
     return quantile * math.sqrt(2.0 * n_arms * n_features / eigenvalue)
 
@@ -178,6 +180,8 @@ def _three_terms(
 ) -> RegretBound:
     """The bound; its last sum is over all rounds, as in the last step of the proofs."""
     explored, worst = exploration_rounds(horizon), _factor("largest_regret", largest_regret)
+    # A union bound: failures times n events a round, each with the chance delta', and a failed
+    # round costs no more than the worst one.
     failing = _factor("failures", failures) * n_arms * failure_chance(horizon, n_arms) * horizon
     return RegretBound(
         exploring=worst * explored,

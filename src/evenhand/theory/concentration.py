@@ -74,6 +74,7 @@ def expected_smallest_eigenvalue(contexts: ArrayLike) -> float:
             "per context and at least as many rows as features"
         )
     d = rows.shape[1]
+    # Designs of d contexts, each used once, so that they are independent.
     designs = rows[: rows.shape[0] // d * d].reshape(-1, d, d)
     smallest = np.linalg.eigvalsh(np.swapaxes(designs, 1, 2) @ designs)[:, 0]
     return float(np.mean(np.maximum(smallest, 0.0)))
@@ -149,6 +150,8 @@ def _norm_over_eigenvalue(smallest_eigenvalue: float, largest_norm: float) -> fl
     least = _checks.number(
         "smallest_eigenvalue", smallest_eigenvalue, 0.0, math.inf, open_ends=True
     )
+    # d contexts have d eigenvalues, whose sum is the trace of X'X, at most d L. The smallest is at
+    # most the mean of them.
     if least > norm**2:
         raise InputError(
             f"{setting('smallest_eigenvalue')} is {smallest_eigenvalue!r}; allowed is at most "

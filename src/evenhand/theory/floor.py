@@ -115,14 +115,18 @@ def identification_floor(
     regrets = []
     for first in range(0, draws, step):
         number = min(step, draws - first)
+        # The bias is not drawn: it cancels in what the decision maker knows.
         true = mean + deviations[of][:, None] * generator.standard_normal((number, n, d))
         arms = 1 if shared else n
         if rows is None:
             x = generator.random((number, rounds, arms, d))
         else:
             x = rows[generator.integers(len(rows), size=(number, rounds, arms))]
+        # In chunks, so that memory does not grow with the number of draws.
         regrets.append(_regret(true, of, x))
     by_draw = np.concatenate(regrets)
+    # Rounds of one draw share its coefficients and are not independent, so the error is that of the
+    # means of draws.
     return Floor(float(by_draw.mean()), float(by_draw.std(ddof=1) / np.sqrt(draws)))
 
 

@@ -60,6 +60,7 @@ def growth_exponent(rounds: ArrayLike, cumulative_regret: ArrayLike) -> float:
             f"{setting('rounds')} and cumulative_regret have {x.size} and {y.size} values; allowed "
             "are equally many of both, at rounds that are not all equal"
         )
+    # The slope is cov(x, y) / var(x); with x about its mean, y need not be.
     centred = x - x.mean()
     return float(centred @ y / (centred @ centred))
 

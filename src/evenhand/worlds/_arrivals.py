@@ -96,6 +96,7 @@ def checked(
 
 def arrivals_of(settings: TrueRewards, n_features: int, stream: np.random.SeedSequence) -> Arrivals:
     """The arrivals of a replication, whose random numbers come from its stream."""
+    # A child of the replication's stream: as independent as the replications are.
     own = np.random.SeedSequence(stream.entropy, spawn_key=(*stream.spawn_key, _STREAM))
     slopes = np.broadcast_to(np.asarray(settings.by_context, dtype=np.float64), n_features).copy()
     return Arrivals(
@@ -107,6 +108,7 @@ def arrivals_of(settings: TrueRewards, n_features: int, stream: np.random.SeedSe
         settings.by_outcome,
         settings.scale,
         settings.offset,
+        # At a share of 0 or 1 log-odds are infinite, and nothing can depend on anything.
         bool(slopes.any() or settings.by_outcome) and 0.0 < settings.share < 1.0,
         int(own.generate_state(1, np.uint64)[0]) >> 1,
     )
@@ -127,8 +129,10 @@ def true_reward_of(arrivals, t, x, mean, surprise):  # type: ignore[no-untyped-d
     noise = arrivals.common * surprise + arrivals.noise * normal(key, _NOISE)
     chance = arrivals.share
     if arrivals.depends:
+        # Log-odds, so that any dependence leaves a probability.
         odds = log(chance / (1.0 - chance)) + arrivals.by_outcome * noise
         for k in range(arrivals.by_context.size):  # membership may follow the features
             odds += arrivals.by_context[k] * x[k]
         chance = 1.0 / (1.0 + exp(min(max(-odds, -700.0), 700.0)))
+    # offset + scale * z is in units of feedback, so z is turned the other way.
     return uniform(key, _ARRIVES) < chance, (mean + noise - arrivals.offset) / arrivals.scale

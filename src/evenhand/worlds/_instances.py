@@ -53,6 +53,7 @@ def begin(world: World, generator: np.random.Generator) -> Any:
         )
     if not tried:
         if world_sources(kind) != ():
+            # On copies: a round that was tried must not change the rounds that follow.
             _try_round(world, deepcopy(instance), deepcopy(generator))
         _TRIED.add((kind, world.n_arms, world.n_features))
     return instance

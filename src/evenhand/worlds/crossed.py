@@ -95,6 +95,8 @@ class CrossedWorld(World):
         bias = self._draw_bias(generator)
         drawn = generator.random((self.n_arms, self.n_features))
         if self.arms == "once":
+            # The same numbers are drawn as for arms that recur, so the rest of the stream is the
+            # same.
             drawn[:] = drawn[0]
         coefficients = drawn * self.coefficient_range + self.lowest_coefficient
         for a, levels in enumerate(self.attributes.values()):
@@ -112,6 +114,8 @@ class CrossedWorld(World):
         last: Any = tuple(levels[-1] for levels in self.attributes.values())
         if self.interaction > 0.0:
             for cell in product(*self.attributes.values()):
+                # Drawn also where it is not used: the other intersections' effects do not depend on
+                # it.
                 effect = self.interaction * generator.standard_normal(self.n_features)
                 if cell != last:
                     bias[[arm == cell for arm in self._arms]] += effect

@@ -57,13 +57,19 @@ def _draw_round(instance, t, generator, contexts, observed, true):  # type: igno
             for j in range(last - first):
                 told[j] = instance.shares[first + j]
                 if instance.concentration > 0.0:
+                    # Independent gamma numbers with these shapes, over their sum, are Dirichlet:
+                    # the mean is the share, and a larger concentration keeps them closer to it.
                     told[j] = generator.standard_gamma(instance.concentration * told[j])
                 total += told[j]
+            # The level is drawn from what is told, so that probabilities are calibrated by
+            # construction.
             u, level = generator.random() * total, 0
             for j in range(last - first - 1):
                 u -= told[j]
                 if u >= 0.0 and level == j:
                     level = j + 1
+            # Drawn after the level and in any case: who is silent does not depend on the level, and
+            # the stream does not depend on who is.
             silent = generator.random() < instance.missing
             for j in range(last - first):
                 if silent:

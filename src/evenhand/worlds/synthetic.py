@@ -224,12 +224,14 @@ class SyntheticWorld(World):
 
     def begin(self, generator: np.random.Generator) -> LinearInstance | VariedInstance:
         """Draw the bias, then the coefficients."""
+        # In this order always: the numbers of a seed depend on it.
         bias = self._draw_bias(generator)
         coefficients = self._draw_coefficients(generator)
         if not self._is_varied:
             return LinearInstance(coefficients, bias, self.noise)
         scales = np.array(self.scales or np.ones(self.n_features), dtype=np.float64)
         return VariedInstance(
+            # Features are multiplied by these, so rewards stay the same.
             coefficients / scales,
             bias / scales,
             self.noise,
@@ -273,7 +275,9 @@ class SyntheticWorld(World):
         if self.averages == "equal":
             for group in range(len(self.groups)):
                 own = coefficients[of == group]
+                # Shifted, not scaled: the differences between the arms of a group stay.
                 coefficients[of == group] = own + (self.middle - own.mean(axis=0))
+        # After the averages were made equal, or it would be taken back.
         coefficients[of == 0] += self.advantage
         return coefficients
 
@@ -287,6 +291,8 @@ class SyntheticWorld(World):
         raised = [0.0, self.advantage, self.outstanding, self.advantage + self.outstanding]
         lowest = np.asarray(self.bias_mean) - self._below
         least, most = float(np.min(lowest)), float(np.max(lowest)) + self.bias_range
+        # A context is between 0 and 1 in every feature, so the extremes of a sum are at its
+        # corners.
         low = self.n_features * min(0.0, self.middle - half + min(raised) - max(most, 0.0))
         high = self.n_features * max(0.0, self.middle + half + max(raised) - min(least, 0.0))
         if low < -_ROUNDING or high > 1.0 + _ROUNDING:

@@ -101,6 +101,8 @@ class Windows:
             share = parts / parts.sum(axis=1, keepdims=True)
             freedom = 1.0 / np.sum(np.where(parts > 0.0, share**2 / self.freedom, 0.0), axis=1)
         if self.shared:
+            # Welch and Satterthwaite add up independent variances; where a cluster is in several
+            # groups they are not.
             freedom = np.min(np.where(parts > 0.0, self.freedom, np.inf), axis=1)
         unknown = ((weights != 0.0) & ~(self.freedom > 0.0)).any(axis=1) | ~weights.any(axis=1)
         return np.where(unknown, np.nan, freedom)
@@ -142,6 +144,15 @@ def make_windows(
 ) -> Windows:
     """Fit every window.
 
+    Every window has regressions of its own. What they are compared with is the same in all of them:
+    the context (everyone's average over the whole log), the reference and the weighting. So a
+    difference between windows is one of feedback, and not of who came, or of what was asked.
+
+    Robust errors and those of clusters are those of the whole log. A window has fewer rows, so they
+    are used only where it has enough, and elsewhere the errors of its own fit. Rows of different
+    windows are independent, but a person may come in several: then the estimates of windows depend
+    on each other, which `spread` says.
+
     Args:
         source: where the rows are.
         rows: as `prepared` made them.
@@ -171,6 +182,7 @@ def make_windows(
     kind, shared = errors.kind, False
     enough: Bools = np.array([rows_suffice(sums, weighting) for sums in parts.stats])
     enough |= kind == CLUSTERED or settled_errors
+    # The rows would have to be looked up in a table as long.
     if len(fits.labels) > MOST_FITS or not enough.any() or report.overall is None:
         kind = CLASSICAL
     spread, freedom = _classical(reports, report.overall)
@@ -180,10 +192,13 @@ def make_windows(
         clusters = counts.table(report.groups, len(reports))
         factor = _corrections(fits, errors.total, None if settled_errors else clusters)
         products = _of_clusters(source, here, fits, report)
+        # The correction of a variance is the square of `factor`; a covariance has one root from
+        # each side.
         spread = _by_group(factor[:, None] * products * factor, fits, parts.stats)
         freedom, shared = clusters - 1.0, counts.crossing > 0
     elif kind != CLASSICAL and report.overall is not None:
         n = sum(float(sums.n.sum()) for sums in parts.stats)
+        # HC1, as if the windows were one regression with all of their coefficients.
         left = max(n - float(fits.rank.sum()), 1.0)
         squares = second.squares(WINDOWS) * n / left
         robust = _by_group(np.diag(squares), fits, parts.stats)
@@ -222,6 +237,8 @@ def _corrections(fits: Fits, total: int, clusters: Array | None) -> Array:
     squares = np.full(len(fits.n), cluster_correction(total, fits.n.sum(), fits.rank.sum()))
     if clusters is not None:
         window = np.array([label[-1] for label in fits.labels], dtype=np.int64)
+        # With a single cluster there is no variance at all, which the degrees of freedom say: they
+        # are 0.
         many = np.maximum(clusters[window, fits.of], 2.0)
         squares = np.maximum(squares, cluster_correction(many, fits.n, fits.rank))
     roots: Array = np.sqrt(squares)

@@ -105,10 +105,13 @@ def fit_mixture(source: Source, rows: Any, m: int, d: int, names: tuple[str, ...
     clusters = cluster_counts(source, rows).total if clustered else 0
     if clustered and clusters < 2:
         raise DataError("cluster: there is a single cluster; errors need several: name another")
+    # The parts of CR1 and HC1 that have no coefficients in them, which mean rewards need alone.
     rough = clusters / (clusters - 1.0) if clustered else n / (n - 1.0)
     factor = (rough * (n - 1.0) if clustered else n) / max(n - size, 1.0)
     covariance = factor * inverse @ _meat(source, rows, fits, size) @ inverse
     plain, of_plain = _averages(source, rows, fits, inverse, vectors.reshape(m, d), whole)
+    # sum p_g^2 is at most sum p_g, with equality where all probabilities are 0 or 1: rows that may
+    # be of any group say less of each.
     freedom = np.array([blocks[g, 0, g, 0] for g in range(m)]) - d
     if clustered:
         freedom = np.minimum(freedom, clusters - 1.0)
@@ -139,8 +142,11 @@ def _averages(
     weight = whole[:, 0, 0]
     means = whole[:, 0] / weight[:, None]
     plain = np.einsum("gk,gk->g", vectors, means)
+    # A^-1 (e_g (x) mean x_g): the effect of a score on beta_g at the average features of g.
     reach = np.einsum("igk,gk->gi", inverse.reshape(m * d, m, d), means)
     own = np.zeros((m, m, d))
+    # beta_g . (x - mean x_g) p_g / N_g: the effect of a row on those averages; the intercept is set
+    # below.
     own[np.arange(m), np.arange(m)] = vectors / weight[:, None]
     own[np.arange(m), np.arange(m), 0] -= plain / weight
     scored = with_residuals(source, numbered(rows, fits), fits)

@@ -41,6 +41,12 @@ def clustered(source: Source, rows: Any, stats: Statistics, fits: Fits, windows:
     The scores of a regression sum to zero, so those of a single cluster say nothing: a group that
     has no other is compared with nobody, and the others keep their errors.
 
+    The same holds for time windows with a coefficient of their own. The scores sum to zero in each
+    of them, so a group of G clusters has lost more than the one degree of freedom for which CR1
+    corrects by G / (G - 1). With L lost (`lost_to_windows`) the factor should be G / (G - L), so
+    its variances are multiplied by (G - 1) / (G - L), and covariances of two groups by the root of
+    the factor of each.
+
     Args:
         source: where the rows are.
         rows: with the cluster in c.
@@ -60,6 +66,7 @@ def clustered(source: Source, rows: Any, stats: Statistics, fits: Fits, windows:
     scored = with_residuals(source, numbered(rows, fits), fits)
     d = fits.vectors.shape[1]
     scores = [scored["e"], *(scored["e"] * scored[f"z{i}"] for i in range(d - 1))]
+    # Regressions are by arm: a cluster may be in several arms of one group.
     crossing = counts.crossing > 0 or "a" in fits.keys
     meat = cluster_products(source, scored, scores, fits, crossing)
     factor = cluster_correction(float(counts.total), stats.n.sum(), fits.rank.sum())
@@ -73,6 +80,7 @@ def clustered(source: Source, rows: Any, stats: Statistics, fits: Fits, windows:
             inflation[g] = (clusters - 1.0) / (clusters - lost[name])
     roots = np.sqrt(inflation)
     whole *= (roots[:, None] * roots)[:, :, None, None]
+    # A group may also have lost all of its clusters to windows.
     blocked = [name for name in counts.by_group if name not in names]
     at = {name: stats.groups.index(name) for name in names}
     pairs = [(group, other) for i, group in enumerate(names) for other in names[i + 1 :]]
@@ -204,14 +212,17 @@ def cluster_products(
         k = int(row["k"])
         for i, j in pairs:
             products[k, k, i, j] = products[k, k, j, i] = row[f"p{i}_{j}"]
+    # A join of clusters with themselves is the slow part; without crossing it would find nothing.
     if not crossing:
         return products
     spread = by_cluster.group_by("c").aggregate(many=by_cluster.count())
     spanning = spread.filter(spread.many > 1)
+    # Only clusters in several regressions, which are few as a rule.
     left = by_cluster.semi_join(spanning, "c")
     right = left.view()
     right = right.select(l=right["k"], c=right["c"], **{f"r{i}": right[f"s{i}"] for i in range(d)})
     joined = left.join(right, "c")
+    # Each pair once; its transpose is filled in below.
     joined = joined.filter(joined["k"] < joined["l"])
     cross = {
         f"p{i}_{j}": (joined[f"s{i}"] * joined[f"r{j}"]).sum() for i in range(d) for j in range(d)

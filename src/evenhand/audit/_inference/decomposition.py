@@ -69,6 +69,7 @@ def averages(stats: Statistics, inflation: Array | None = None) -> Averages:
     n = np.bincount(stats.of, stats.n, many).astype(np.float64)
     weight = np.maximum(gram[:, 0, 0], 1e-300)
     context, reward = gram[:, 0] / weight[:, None], moment[:, 0] / weight
+    # With the divisor n; divided by n - 1 it is the covariance of the average.
     inside = gram / weight[:, None, None] - context[:, :, None] * context[:, None, :]
     spread = np.maximum(square / weight - reward**2, 0.0)
     rows = np.maximum(n - 1.0, 1e-300)
@@ -83,7 +84,15 @@ def averages(stats: Statistics, inflation: Array | None = None) -> Averages:
 
 
 def welch(means: Averages) -> Unadjusted:
-    """The difference of two mean rewards, with Welch's interval."""
+    """The difference of two mean rewards, with Welch's interval.
+
+    The groups' variances need not be equal. The degrees of freedom are Welch's and Satterthwaite's,
+
+        (v_1 + v_2)^2 / (v_1^2 / f_1 + v_2^2 / f_2)
+
+    with v the variance of a mean and f its degrees of freedom. Rewards that do not vary in either
+    group leave no error, and the interval is a point.
+    """
 
     def interval(group: int, reference: int, level: float) -> Interval:
         parts = means.variance[[group, reference]]
@@ -164,6 +173,8 @@ def decomposition(
         pair = (g, reference)
         whole = part_of(report, means, pair, away, range(len(overall)), level)
         if not otherwise:  # the identity holds, and keeps every digit
+            # The sum of the parts is the gap, exactly. What is explained is taken as the
+            # difference, and its interval moves along by rounding.
             moved = raw[0] - rest - whole[0]
             whole = (raw[0] - rest, whole[1] + moved, whole[2] + moved)
         table.append((names[g], EXPLAINED, "", *whole, ""))
@@ -236,6 +247,7 @@ def part_of(
     inside = np.ix_(features, features)
     for g, slope in zip(pair, slopes, strict=True):
         own = slope * report._fit.vectors[g][features]
+        # The averages of the two groups are taken as independent.
         variance += float(own @ means.covariance[g][inside] @ own)
     freedom = float(np.nanmin([*parts.freedom, means.freedom[list(pair)].min()]))
     half_width = float(stdtrit(freedom, (1.0 + level) / 2.0)) * np.sqrt(max(variance, 0.0))

@@ -49,7 +49,14 @@ def _rewards(
     reward_centre: float,
     of_clusters: WindowErrors | None,
 ) -> pd.DataFrame:
-    """Counts and mean rewards of all windows and groups; those without rows have a count of 0."""
+    """Counts and mean rewards of all windows and groups; those without rows have a count of 0.
+
+    Every pair of a window and a group has a row, also without data, so that tables and charts of
+    different logs have the same shape. The interval of a mean is Student's: yy / n - mean^2 has the
+    divisor n, and divided by n - 1 it is the variance of the mean. Where rows belong together, that
+    comes from the clusters, and so do the degrees of freedom. Rewards are about their centre, which
+    is added at the end: that way their squares keep their digits.
+    """
     windows, groups = range(times.count), list(report.groups)
     counted = frame.dropna(subset="t").groupby(["t", "g"])[["n", "y", "yy"]].sum()
     every = counted.reindex(pd.MultiIndex.from_product([windows, groups], names=["t", "g"]))
@@ -60,6 +67,7 @@ def _rewards(
         freedom = n - 1.0
         if of_clusters is not None:
             variance, freedom = of_clusters.variance.ravel(), of_clusters.clusters.ravel() - 1.0
+        # A single row, or cluster, has no error: NaN, not 0.
         known = np.where(freedom > 0.0, freedom, np.nan)
         half_width = stdtrit(known, 0.5 + report.level / 2.0) * np.sqrt(variance)
         share = n / np.repeat(n.reshape(times.count, -1).sum(axis=1), len(groups))
@@ -88,6 +96,7 @@ def _bias(windows: Windows, window: int) -> pd.DataFrame:
         stdtrit(np.where(known, freedom, np.nan), 0.5 + windows.reports[0].level / 2.0) * error
     )
     reference = ~np.array([windows.contrast(g)[window].any() for g in groups])
+    # An estimate without an error is not shown: it would look as certain as the others.
     kept = table["estimate"].where(known | reference)
     why = table["why"].where(known | reference | table["estimate"].isna(), NOT + SINGLE)
     return pd.DataFrame(

@@ -38,7 +38,18 @@ def independent(estimate: Array, variance: Array, freedom: Array) -> tuple[float
 
 
 def _welch(estimate: Array, variance: Array, freedom: Array) -> tuple[float, float]:
-    """Welch's test of equal means with unequal variances: its statistic and p-value."""
+    """Welch's test of equal means with unequal variances: its statistic and p-value.
+
+    With the weights w_t = 1 / v_t, their sum W and the weighted mean m of k estimates y_t,
+
+        F = [sum w_t (y_t - m)^2 / (k - 1)] / [1 + 2 (k - 2) / (k^2 - 1) L],
+        L = sum (1 - w_t / W)^2 / f_t
+
+    has about an F distribution with k - 1 and (k^2 - 1) / (3 L) degrees of freedom. The denominator
+    makes up for weights that are estimates: a variance that is too small by chance draws the mean
+    to its window, and makes the others seem far away. With known variances L is 0, and F is
+    chi-squared over k - 1.
+    """
     many, weight = len(estimate), 1.0 / variance
     around = float(_around(estimate, variance)) / (many - 1.0)
     spare = float(np.sum((1.0 - weight / weight.sum()) ** 2 / freedom))
@@ -58,11 +69,14 @@ def _around(estimate: Array, variance: Array) -> Array:
 def _drawn(estimate: Array, variance: Array, freedom: Array) -> float:
     """How often chance alone puts windows this far apart."""
     rng = np.random.default_rng(SEED)
+    # Memory: all draws of all windows are held at once.
     draws = min(DRAWS, MOST_DRAWN // len(estimate))
     drawn = rng.normal(size=(draws, len(estimate))) * np.sqrt(variance)
     finite = np.minimum(freedom, 1e9)
+    # An estimate of a variance with f degrees of freedom is the variance times chi-squared over f.
     estimated = variance * rng.chisquare(finite, size=drawn.shape) / finite
     further = np.count_nonzero(_around(drawn, estimated) >= float(_around(estimate, variance)))
+    # The data count as one of the draws, so the p-value is never 0 and the test keeps its level.
     return (further + 1.0) / (draws + 1.0)
 
 
@@ -87,8 +101,11 @@ def dependent(
     spare = 0.0
     for part, own in zip(added, freedom, strict=True):
         share = inverse @ part
+        # The degrees of freedom of a Wishart matrix with the same total variance as the sum of
+        # parts (Nel and van der Merwe).
         spare += float(np.trace(share @ share) + np.trace(share) ** 2) / own
     degrees = many * (many + 1.0) / spare
+    # Hotelling's T^2 with f degrees of freedom is F with q and f - q + 1, times f q / (f - q + 1).
     below = degrees - many + 1.0
     if below <= 0.0:
         return np.nan, 1.0

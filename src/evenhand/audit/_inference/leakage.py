@@ -48,10 +48,13 @@ def _of_reward(gram: Array, moment: Array, square: Array, n: Array) -> float:
     """R squared of the reward within groups, every group with its own coefficients."""
     weight = np.maximum(gram[:, 0, 0], 1e-300)
     total = square - moment[:, 0] ** 2 / weight
+    # Rewards that do not vary within a group cannot be explained, and rounding must not look as if
+    # they were.
     total = np.where(total > 1e-12 * square, total, 0.0)
     cross = moment[:, 1:] - gram[:, 0, 1:] * (moment[:, 0] / weight)[:, None]
     explained, rank = _explained(_about_mean(gram, weight), cross)
     left = np.maximum(total - explained, 0.0).sum()
+    # Every group has its own mean and its own coefficients, and both cost degrees of freedom.
     return float(_adjusted(left, total.sum(), n.sum() - np.count_nonzero(n), rank.sum()))
 
 
@@ -61,6 +64,8 @@ def _of_groups(gram: Array, n: Array) -> Array:
     everyone = max(whole[0, 0], 1e-300)
     part = gram[:, 0, 0] / everyone
     total = everyone * part * (1.0 - part)
+    # The group is a column of 0 and 1 with the mean `part`. Its product with a feature is the
+    # feature's sum in the group.
     cross = gram[:, 0, 1:] - part[:, None] * whole[0, 1:]
     spread = np.broadcast_to(_about_mean(whole[None], everyone), (len(gram), *_inner(gram)))
     explained, rank = _explained(spread, cross)
@@ -69,7 +74,12 @@ def _of_groups(gram: Array, n: Array) -> Array:
 
 
 def _about_mean(gram: Array, weight: Array | float) -> Array:
-    """Products about the mean; those that are no more than rounding are 0."""
+    """Products about the mean; those that are no more than rounding are 0.
+
+    sum (x - m)(x - m)' = sum x x' - s s' / n with the sums s. It is a difference, and where a
+    feature hardly varies beside its mean all of its digits may be rounding. A variance that small
+    would later be divided by, so the feature is left out: its row and column are 0.
+    """
     first, products = gram[:, 0, 1:], gram[:, 1:, 1:]
     weights = np.reshape(weight, (-1, 1, 1))
     spread = products - first[:, :, None] * first[:, None] / weights
@@ -79,7 +89,13 @@ def _about_mean(gram: Array, weight: Array | float) -> Array:
 
 
 def _explained(spread: Array, cross: Array) -> tuple[Array, Array]:
-    """What a block of features explains of a total, and with how many coefficients."""
+    """What a block of features explains of a total, and with how many coefficients.
+
+    With S the products of the features about their means, and c those with what is to be explained,
+    a least squares fit explains c' S^+ c. S is scaled to correlations first, so that one limit for
+    its eigenvalues suits all units. Directions below it are the same categories in other words, or
+    rounding. They explain nothing more, and do not count as coefficients.
+    """
     size = np.sqrt(np.einsum("gkk->gk", spread))
     size = np.where(size > 0.0, size, 1.0)
     even = spread / (size[:, :, None] * size[:, None])

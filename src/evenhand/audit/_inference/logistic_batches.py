@@ -44,6 +44,7 @@ class Batches:
         more = ["w"] if "w" in rows.columns else []
         features = [f"z{i}" for i in range(d - 1)]
         self._wanted = rows.select("y", *features, *more, cell=self._coding.number_of(rows))
+        # Bytes of the features, rewards and weights as doubles.
         self._few = 8 * fits.n.sum() * (d + 2) <= SMALL
         self._kept: list[list[Run]] | None = None
 
@@ -77,4 +78,5 @@ class Batches:
         self._source.stream(self._wanted, add, rows_of_batch(self._d + 1))
         counts = pd.DataFrame({"k": np.arange(len(count)), "seen": count, "seen_y": reward})
         check_same_rows(self._source, counts, self._fits)
+        # Only now, when all rows have been checked: a pass that failed must not be reused.
         self._kept = kept if self._few else None

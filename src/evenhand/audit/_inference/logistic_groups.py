@@ -86,6 +86,7 @@ def fit_logistic(
     logits = fit_logits(source, rows, lines, gram)
     passes = solved(source, logits, lines, gram, errors)
     groups, d = len(report.groups), len(report.features)
+    # A weight of 10 is not ten people.
     kind = ROBUST if errors.kind == CLASSICAL and stats.weights is not None else errors.kind
     spread = _spread(passes, lines, errors, kind, careful, stats)
     fit = report._fit
@@ -160,6 +161,7 @@ def _of_chances(passes: Solved, lines: Fits, spread: Array, odds: Fit, dependent
     """The mean chances of the groups, as a fit with a single feature that is always 1."""
     groups = len(odds.blocked)
     # The delta method: what a change of the coefficients does to the mean chance.
+    # The rows over which the mean is taken count as given, as everywhere in a report.
     between = np.einsum("ki,klij,lj->kl", passes.slope, spread, passes.slope)
     part = np.zeros((groups, len(lines.of)))
     part[lines.of, np.arange(len(lines.of))] = lines.part
@@ -208,6 +210,7 @@ def _link_test(
         factor, freedom = cluster_correction(errors.total, n, rank), float(errors.total) - 1.0
     size = np.sqrt(np.diag(spread)[used] * factor)
     score = link.score[used] / size
+    # As correlations, because the scores of groups of very different sizes differ by powers of ten.
     correlation = factor * spread[np.ix_(used, used)] / np.outer(size, size)
     statistic = float(score @ np.linalg.lstsq(correlation, score, rcond=1e-9)[0])
     many = int(used.sum())

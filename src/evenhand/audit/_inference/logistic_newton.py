@@ -126,8 +126,11 @@ def _start(fits: Fits, gram: Array, k: int) -> _State:
     (b - p 1) / (p (1 - p)).
     """
     weight = max(fits.weight[k], 1e-300)
+    # Times the root of the weight: B'GB = weight, so a unit along a column has a mean square of 1
+    # over the rows.
     basis = basis_of(gram, fits.rank[k]) * np.sqrt(weight)
     flat = basis @ (basis.T @ gram[:, 0]) / weight  # the vector that is 1 in every row
+    # Rewards are all 0 or all 1 at the ends; `_too_few` says so later.
     chance = np.clip(fits.total[k] / weight, 1e-9, 1.0 - 1e-9)
     level = np.log(chance / (1.0 - chance))
     spread = chance * (1.0 - chance)
@@ -250,6 +253,7 @@ def _advance(state: _State, seen: _Seen, k: int, mean: float) -> None:
     With the score s, the information H and the basis B, Newton's step is B (B'HB)^-1 B's. `mean` is
     the mean weight of the rows: a gain in likelihood is counted in rows of that weight.
     """
+    # Near the solution a step changes the likelihood by less than the rounding of its sum.
     rounding = 1e-12 * abs(state.likelihood)
     if not seen.likelihood[k] >= state.likelihood - rounding:
         state.step = state.step / 2.0
@@ -257,6 +261,8 @@ def _advance(state: _State, seen: _Seen, k: int, mean: float) -> None:
     state.vector, state.likelihood = state.vector + state.step, float(seen.likelihood[k])
     inner = state.basis.T @ seen.information[k] @ state.basis
     slope = state.basis.T @ seen.score[k]
+    # In this basis X'WX is a multiple of I. So an eigenvalue this small does not come from the
+    # features: p (1 - p) has vanished in all rows that say anything of a direction.
     least = float(np.linalg.eigvalsh(inner)[0])
     if not least > ROOM * np.finfo(float).eps * float(np.trace(inner)):
         state.why, state.done = RUNAWAY, True
@@ -264,9 +270,12 @@ def _advance(state: _State, seen: _Seen, k: int, mean: float) -> None:
     move = np.linalg.solve(inner, slope)
     # In this basis the length of a step is how far it moves the log-odds of a row, on average.
     size, gain = float(np.linalg.norm(move)), float(move @ slope) / mean
+    # Where a feature separates the outcomes, every step moves the log-odds by about as much as the
+    # last, while the likelihood hardly gains.
     state.steady = state.steady + 1 if size > STEADY * state.before and gain < 1.0 else 0
     state.before, state.step = size, state.basis @ move
     if state.steady >= STEADY_STEPS:
         state.why, state.done = RUNAWAY, True
+    # The step is taken without another pass: its error is of the order of its square.
     elif size <= SMALL_STEP:
         state.vector, state.done = state.vector + state.step, True

@@ -107,6 +107,7 @@ def _slopes(
     vectors = odds._fit.vectors[list(pair)]
     in_odds = np.einsum("ij,ij->i", away, vectors)
     in_chance = np.array([means.reward[g] - chance[g], chance[reference] - means.reward[reference]])
+    # The slope of the curve at the mean chance, for parts that are 0 / 0.
     usual = np.clip(chance[list(pair)] * (1.0 - chance[list(pair)]), 1e-12, STEEPEST)
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = in_chance / in_odds

@@ -73,7 +73,15 @@ def solved(source: Source, logits: Logits, lines: Fits, gram: Array, errors: Err
 
 
 def _link(vectors: Array, gram: Array, fits: Fits) -> Link:
-    """The centre and spread of predictions: squares are taken about them, to keep their digits."""
+    """The centre and spread of predictions: squares are taken about them, to keep their digits.
+
+    The mean and the mean square of a prediction b . x are in the sums: first row of X'WX times b,
+    and b' X'WX b, over the weight. (q - c)^2 differs from q^2 by a multiple of q and a constant.
+    Both are in the model already, so the test is the same about any centre and in any unit.
+
+    A prediction that is the same in every row has no square to test; its score is NaN from here on,
+    and its spread is 1 so that nothing is divided by 0.
+    """
     weight = np.maximum(fits.weight, 1e-300)
     centre = np.einsum("kd,kd->k", gram[:, 0], vectors) / weight
     square = np.einsum("kd,kde,ke->k", vectors, gram, vectors) / weight
@@ -89,7 +97,7 @@ def _link(vectors: Array, gram: Array, fits: Fits) -> Link:
 
 @dataclass(frozen=True, eq=False)
 class _Predicted:
-    """What both models say of the rows of one regression; names as in `queries.predicted`."""
+    """What both models say of rows of one regression; names as in `logistic_queries.predicted`."""
 
     e: Array  # w (y - p)
     v: Array  # w p (1 - p)
@@ -114,6 +122,12 @@ def _predicted(models: Models, run: Run) -> _Predicted:
 
 
 def _first_pass(batches: Batches, models: Models) -> Sums:
+    """The sums that `Sums` names, by products of matrices.
+
+    Only the last loop mixes regressions: the mean chance by regression f is over the rows of all of
+    them, as if each row were of f. Its derivative by the coefficients, sum w p (1 - p) x, is what
+    the delta method needs to turn their covariance into the error of the mean chance.
+    """
     vectors = models.logits.fits.vectors
     sums = Sums.nothing(*vectors.shape)
 
@@ -142,6 +156,13 @@ def _add_link(link: LinkSums, k: int, x: Array, v: Array, q: Array, e: Array) ->
 
 
 def _second_pass(batches: Batches, models: Models) -> Array:
+    """The sums of products of the scores of rows, for robust errors.
+
+    The score of a row is e x for the coefficients. For a link test it is e (q - a . x), where q is
+    the squared prediction and a . x what the features explain of it: the coefficients have been
+    fitted, so the part of q in their direction says nothing, and leaving it in would make the
+    variance of the test too large. a is known only after the first pass, hence the second.
+    """
     many, d = models.lines.vectors.shape
     products = np.zeros((many, many, d + 2, d + 2))
     of_line, of_logits = models.links
@@ -165,6 +186,7 @@ def _second_pass(batches: Batches, models: Models) -> Array:
 
 def _inverse(logits: Logits, gram: Array, information: Array, k: int) -> Array:
     """The inverse of the information, in the directions that the rows showed."""
+    # It has no solution, so its rows say nothing of an information there.
     if logits.why[k]:
         return np.zeros_like(gram)
     basis = basis_of(gram, logits.fits.rank[k])
@@ -178,6 +200,7 @@ def _scored(link: Link, sums: LinkSums, inverse: Array, score: Array) -> Link:
     a is how the features explain q. `score` has sum e x, which is 0 for the straight line.
     """
     explained = np.einsum("kij,kj->ki", inverse, sums.cross)
+    # The square of what is left of q, sum v q^2 - a' H a.
     left = sums.square - np.einsum("ki,ki->k", explained, sums.cross)
     free = (left > SATURATED * sums.square) & np.isfinite(link.score)
     own = sums.score - np.einsum("ki,ki->k", explained, score)

@@ -54,6 +54,7 @@ def _later(apart: Callable[[], Fit], move: Array) -> Callable[[], Fit]:
 
 def _moved(fit: Fit, move: Array, level: float) -> Fit:
     vectors = fit.vectors @ move.T
+    # The level of rewards is what their centre took off, and belongs to the intercept alone.
     vectors[:, 0] += level
     return replace(
         fit,
@@ -81,10 +82,13 @@ def _designs(designs: Designs, move: Array) -> Moved:
     absent = designs.absent.copy()
     for row in np.flatnonzero(designs.rank < len(move)):
         # What is missing about zero: M v for every v that is missing about the centres.
+        # A projection has the eigenvalues 0 and 1; one half tells them apart whatever the rounding.
         held, directions = np.linalg.eigh(designs.missing[row])
         known = directions[:, held > 0.5] / designs.scale[row][:, None]
         gone = np.eye(len(move))[:, designs.absent[row]]
         moved = move @ np.hstack([known, gone])
+        # Moving by a centre leaves rounding where there should be 0, and 0 says which features are
+        # linked.
         moved[np.abs(moved) < 1e-12 * np.abs(moved).max(axis=0)] = 0.0
         lone = np.count_nonzero(moved, axis=0) == 1  # a feature that is always zero
         absent[row] = (moved[:, lone] != 0.0).any(axis=1)

@@ -69,6 +69,8 @@ def fits_of(stats: Statistics, weighting: str, places: Mapping[str, tuple[str, s
         np.einsum("pij,pj->pi", designs.inverse, moment),
         designs.inverse,
         designs.rank,
+        # By arms every arm of a group has the same weight; by pulls there is one regression, with
+        # the weight 1.
         1.0 / np.maximum(np.bincount(of, minlength=groups), 1.0)[of],
         n,
         moment[:, 0],
@@ -154,6 +156,7 @@ def check_same_rows(source: Source, frame: pd.DataFrame, fits: Fits) -> None:
     reward[at] = frame["seen_y"].to_numpy(dtype=np.float64)
     # By Cauchy and Schwarz a sum of rewards can be no more than this.
     size = np.sqrt(np.maximum(fits.weight * fits.square, 0.0))
+    # Counts must agree exactly, sums of rewards up to the order of adding.
     other = (seen != fits.n) | (np.abs(reward - fits.total) > SAME * size)
     for k in np.flatnonzero(other):
         raise changed(source, f"group {fits.labels[k][0]}", fits.n[k], seen[k])

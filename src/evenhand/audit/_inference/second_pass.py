@@ -85,6 +85,7 @@ class SecondPass:
 def _streamed(second: SecondPass) -> dict[str, Array]:
     """The answers to all questions from one pass over the rows of DuckDB."""
     questions = list(second.questions.values())
+    # One coding of cells serves all questions: cells by group and arm add up to those by group.
     finest = max((question.fits for question in questions), key=lambda fits: len(_keys(fits)))
     keys = _keys(finest)
     labels = list(dict.fromkeys(label[: len(keys)] for label in finest.labels))
@@ -133,6 +134,8 @@ def _place(question: Question, coding: Coding) -> _Place:
                 continue
             fit[i, t] = k = number_of[where]
             own_b = fits.vectors[k]
+            # b . (T x) = (b T) . x: the columns of windows are constants within a cell, so the
+            # features of the log suffice.
             vectors[i, t] = own_b if lift is None else own_b @ lift[t]
     reach = None if question.context is None else question.reach[fit.ravel()]
     return _Place(fit.ravel(), vectors.reshape(-1, d), reach)
@@ -199,6 +202,7 @@ def _gathered(question: Question, place: _Place, meat: Array, times: int) -> Arr
         block = meat[cell]
         if lift is not None:
             matrix = lift[int(cell) % times]
+            # Scores follow in the same way: e T x for e x, so T B T' for their products.
             block = matrix @ block @ matrix.T
         products[place.fit[cell]] += block
     return products

@@ -64,8 +64,10 @@ def robust(
     """
     factors = corrections(fits, careful)
     parts = fits.inverse @ meat @ fits.inverse * factors[:, None, None]
+    # Added, not put in its place: residuals of the other outcome still count.
     if binary and careful:
         parts += _few_events(fits)[:, None, None] * fits.inverse
+    # The vector of a group is a mean of its arms', which are fitted to different rows.
     whole = totals(fits.part[:, None, None] ** 2 * parts, fits.of, len(stats.groups))
     freedom = _by_group(stats) - np.bincount(fits.of, fits.rank, len(stats.groups))
     usable = np.flatnonzero((freedom > 0.0) & enough)
@@ -113,6 +115,8 @@ def row_corrections(n: Array, rank: Whole, features: int, careful: bool) -> Arra
     """HC1: n / (n - d) of the whole, or of a regression with so few rows that its own is larger."""
     whole = n.sum() / max(n.sum() - rank.sum(), 1.0)
     own = n / np.maximum(n - rank, 1.0)
+    # The larger of both, never the smaller: a regression with few rows has residuals that are too
+    # small by more than the whole's factor allows for.
     few = careful & (n < FEW_ROWS * features)
     factor: Array = np.where(few, np.maximum(own, whole), whole)
     return factor

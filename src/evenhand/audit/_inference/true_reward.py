@@ -70,6 +70,7 @@ def objection(frame: pd.DataFrame, reward_centre: float, reward: str, true: str)
     y, r, covariance = (float(total[name].sum()) / n for name in ("var_y", "var_r", "cov"))
     flags = (_is_flag(total, "y_r", "yy_r", reward_centre), _is_flag(total, "r", "rr", 0.0))
     units = f"{reward} and {true} do not seem to be in the same units"
+    # Only 0 and 1 are their own squares, so sums that agree with sums of squares tell a flag.
     if flags[0] != flags[1]:
         which = (reward, true) if flags[0] else (true, reward)
         return f"{units}: {which[0]} is 0 or 1, and {which[1]} is not"
@@ -77,6 +78,7 @@ def objection(frame: pd.DataFrame, reward_centre: float, reward: str, true: str)
     if least > 0.0:
         slope, apart = covariance / least, max(y * r - covariance**2, 0.0)
         error = (apart / n) ** 0.5 / least
+        # Four standard errors: this refuses an analysis, so it must not be chance.
         if slope - 4.0 * error > MOST_SLOPE:
             return f"{units}: one changes {slope:.3g} times as much as the other"
     return ""

@@ -72,6 +72,7 @@ def hold_windows(
     if held is None:
         return None
     stats = _statistics(cells, groups, weighting == ARMS, held)
+    # Some arms lack rows in these windows.
     if weighting == ARMS and settled(stats, AUTO)[0] != ARMS:
         return None  # another weighting would be another question
     d = cells.gram.shape[1]
@@ -128,6 +129,8 @@ def _held(cells: Cells, groups: tuple[str, ...], count: int) -> ComparedWindows 
     window = frame["t"].to_numpy(dtype=np.int64)
     group = np.array([groups.index(str(name)) for name in frame["g"]], dtype=np.int64)
     np.add.at(n, (window, group), frame["n"].to_numpy(dtype=np.float64))
+    # A group that is seldom there must not take away the windows in which the others can be
+    # compared.
     usual = (n > 0.0).sum(axis=0) >= count / 2.0
     windows = np.flatnonzero((n[:, usual] > 0.0).all(axis=1))
     if usual.sum() < 2 or len(windows) < 2:
@@ -140,7 +143,18 @@ def _held(cells: Cells, groups: tuple[str, ...], count: int) -> ComparedWindows 
 def _statistics(
     cells: Cells, groups: tuple[str, ...], by_arm: bool, held: ComparedWindows
 ) -> Statistics:
-    """The sums of the windows held constant, with a centred column for all but the first."""
+    """The sums of the windows held constant, with a centred column for all but the first.
+
+    The column of a window is 1 in its rows and 0 elsewhere. Its product with any feature, summed
+    up, is that feature's sum in the window, which is the first row of X'WX there; its product with
+    another window's column is 0. So all new sums are in the cells.
+
+    `move` subtracts from each column its share of the rows, times the intercept. Then every column
+    has the mean 0 over all of them, and a context with 0 in these places is one at the windows'
+    average mix. Without it, 0 would mean the first window, and the intercept would compare groups
+    as they were then. The vectors of features and their covariances do not change, nor does the
+    fit.
+    """
     parts = [cells.statistics(groups, t, by_arm=by_arm) for t in held.windows]
     base, d, more = parts[0], cells.gram.shape[1], len(held.shares)
     gram, moment = np.zeros((len(base.n), d + more, d + more)), np.zeros((len(base.n), d + more))
@@ -152,6 +166,7 @@ def _statistics(
     move = np.eye(d + more)
     move[0, d:] = -held.shares
     gram, moment = move.T @ gram @ move, moment @ move
+    # A group may be in none of these windows.
     weight = np.maximum(gram[:, 0, 0], 1e-300)
     return replace(
         base,
@@ -176,6 +191,8 @@ def _without_windows(report: BiasReport, stats: Statistics, whole: BiasReport) -
         gram = totals(gram, stats.of, len(stats.groups))
     # The Schur complement: X'WX of the features, less what the columns of windows explain of it.
     inner, cross = gram[:, d:, d:], gram[:, :d, d:]
+    # It is X'WX of the residuals of the features on the columns of windows: what tells the groups
+    # apart within windows, and so which directions are known.
     left = gram[:, :d, :d] - cross @ np.linalg.pinv(inner, hermitian=True) @ cross.swapaxes(1, 2)
     own = replace(
         fit,

@@ -155,6 +155,7 @@ def _usable(fitted: Fitted, pairs: Pairs) -> tuple[Whole, str]:
     """The groups with feedback and pairs in all directions; or why they are too few."""
     report, designs = fitted.centred, fitted.centred._fit.designs
     d = len(report.features)
+    # By arms, a group is short of a direction if any of its arms is.
     short = np.zeros(len(report.groups), dtype=np.bool_)
     np.logical_or.at(short, report._fit.of, designs.rank < d)
     ok = pairs.full & ~short & report._fit.usable & (pairs.freedom >= FEWEST)
@@ -208,13 +209,17 @@ def _start(
     and so has every combination of them if eigenvalues below 1 are set to 1.
     """
     fit, m, d = fitted.centred._fit, len(usable), len(unit)
+    # Coefficients of features in standard deviations about their averages, for rewards in standard
+    # deviations.
     map_ = unit[:, None] / rho * move
     theta, gamma = fit.vectors[usable] @ map_.T, pairs.vectors[usable] @ map_.T
     A, B, C = (_flat(table, usable, map_) for table in (pairs.feedback, pairs.own, pairs.cross))
     floor = FLOOR * np.diag(A) + TINY
+    # So that A can be inverted where feedback has no noise.
     A = A + np.diag(floor)
     differences = np.kron(np.eye(m)[1:] - np.eye(m)[:1], np.eye(d))
     precision = np.linalg.inv(A)
+    # The regression of D gamma on theta: what is left of it is independent of the feedback.
     by_theta = differences @ C.T @ precision
     left = differences @ B @ differences.T - by_theta @ C @ differences.T
     floor = np.abs(differences) @ floor

@@ -117,6 +117,7 @@ def beside_logistic(
     report = fitted.in_units(centred, run.settings)
     if not fitted.binary or not run.settings.logistic:
         return report, None, None
+    # A logistic model takes several passes over the rows, and can only take claims back.
     if spare and not clear_features(report) and not clear_totals(report):
         return report, None, None
     run.tell("logistic models")
@@ -132,6 +133,11 @@ def beside_logistic(
 
 
 def objection_of(run: AuditRun, cells: Cells, centre: float) -> str:
+    """Why feedback and true rewards cannot be compared; empty if they can, or if there are none.
+
+    Asked before anything is measured against the truth: two columns in other units would give a
+    bias that looks like any other.
+    """
     columns = run.look.columns
     if columns.true_reward is None:
         return ""

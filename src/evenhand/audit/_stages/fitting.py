@@ -136,6 +136,8 @@ class AuditRun:
         cells = make_cells(sums.frame, len(design.features))
         self._check_rows(cells, gaps.rows - gaps.left_out if gaps.rows else self.look.rows)
         far = cells.far()
+        # The first centres come from a sample. If the means turn out to be far from them, products
+        # have lost digits, and a second pass about better centres costs less than wrong numbers.
         if far[0].any() or far[1]:
             design = recentred(design, cells, *far)
             sums = self._aggregate(design, gaps)
@@ -164,6 +166,19 @@ class AuditRun:
     def errors_of(
         self, planned: AuditRegressions, name: str, stats: Statistics, weighting: str, binary: bool
     ) -> Errors:
+        """The errors of one of the planned regressions: of clusters, robust, or classical.
+
+        Clusters come first: if rows belong together, no error that takes them one by one is right,
+        however many there are. Robust errors need enough rows, so a log without any group that has
+        them keeps those of the fit.
+
+        Args:
+            planned: the regressions, with the pass that sums up their residuals.
+            name: WHOLE or WITHIN; the second has coefficients for time windows.
+            stats: their sums.
+            weighting: by arms or by pulls.
+            binary: whether rewards are 0 and 1.
+        """
         question = planned.second.questions[name]
         if self.look.columns.cluster is not None:
             self.tell("errors of clusters")

@@ -157,6 +157,8 @@ def _scored(run: AuditRun, rows: Any, pairs: _Sums, vectors: Array) -> Any:
     """The rows with e, u and v e, times their weights."""
     d = vectors.shape[1]
     # What the features explain of the indicator of a true reward, in each regression.
+    # The regression of an indicator: its products with the features are their sums over the rows
+    # where it is 1, which is the first row of the pairs' X'WX.
     explained = np.einsum("kij,kj->ki", pairs.fits.inverse, pairs.gram[:, 0])
     values = named("b", pairs.fits.vectors) | named("m", vectors[pairs.fits.of])
     rows = looked_up(run.source, rows, values | named("h", explained))
@@ -219,6 +221,8 @@ def _single(run: AuditRun, fitted: Fitted, pairs: _Sums, rows: Any) -> Covarianc
     variance = uu / np.maximum(freedom, 1.0)
     correlation = np.divide(eu, np.sqrt(ee * uu), out=np.zeros_like(eu), where=ee * uu > 0.0)
     of_feedback = fitted.centred._fit.noise
+    # As a correlation times the standard deviations that are used elsewhere, so that the joint
+    # covariance of theta and gamma stays positive semidefinite.
     covariance = correlation * np.sqrt(
         np.where(np.isfinite(of_feedback), of_feedback, 0.0) * variance
     )
@@ -230,6 +234,8 @@ def _single(run: AuditRun, fitted: Fitted, pairs: _Sums, rows: Any) -> Covarianc
     diagonal = np.arange(pairs.of_groups)
     if not run.weighted:
         same = variance[:, None, None] * inverse
+        # All three blocks of a group must be of one kind, or they would not be a covariance
+        # together.
         robust = robust & _trusted(meat, same) & _trusted(of_all[diagonal, diagonal], equal)
         of_all[diagonal, diagonal] = np.where(
             robust[:, None, None], of_all[diagonal, diagonal], equal

@@ -113,6 +113,7 @@ def sums(rows: Any, p: int) -> dict[str, Any]:
     y, z = rows["y"], [rows[name] for name in names]
     heavy = [rows["w"] * feature for feature in z] if weighted else z
     heavy_y = rows["w"] * y if weighted else y
+    # A sum is NULL if any of its terms is, so one count finds all incomplete rows.
     whole = sum(z, y)
     totals = {"n": rows.count(), "complete": whole.count(), "low": y.min(), "high": y.max()}
     if weighted:
@@ -151,6 +152,7 @@ def aggregated(
     more = details(rows) | exposure_details(exposure, rows["y"])
     windows = look.times.count if look.times is not None else 1
     cells = max(look.arms if look.by_arm else 1, 1) * windows
+    # An upper triangle of products with the intercept and the reward, and ends of every feature.
     many = (p + 1) * (p + 2) // 2 + 3 * p + len(more)
     by_window = look.times is not None and cells * many <= MOST_SUMS
     keys = [key for key in KEYS if key in rows.columns and (key != "t" or by_window)]
@@ -190,6 +192,7 @@ def fetch_by(
         answer = answer.astype({"g": object} if "g" in keys else {})
         answer = answer.sort_values(keys, ignore_index=True)
         frames.append(answer)
+        # Also where a cell has appeared or vanished.
         if not answer[[*keys, ROWS]].equals(frames[0][[*keys, ROWS]]):
             raise DataError(
                 f"{source.label} changed while it was read, so its sums are inconsistent; "
@@ -242,6 +245,7 @@ def group_sums(cells: Cells, gaps: Gaps, reward_centre: float, binary: bool) -> 
         exposure = exposure_sums(whole, whole["g"].astype(str), every, centre)
         binary = binary and bool((total["y"] == total["yy"]).all())
     n = total["n"].to_numpy()
+    # From sums about the centre to sums about zero: (y + c)^2 = y^2 + 2 c y + c^2.
     square = total["yy"] + 2.0 * centre * total["y"] + n * centre**2
     columns = {
         "group": list(total.index),

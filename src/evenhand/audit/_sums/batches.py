@@ -57,6 +57,7 @@ class Coding:
     def _cell_of(self) -> Whole:
         """The cell of every number that `number_of` makes; below 0 for none."""
         # The first number of a key stands for values that no label has.
+        # A table of all combinations, with -1 for those that never occurred.
         place = np.full([len(values) + 1 for values in self._values], -1, dtype=np.int64)
         for i, label in enumerate(self.labels):
             at = [known.index(value) + 1 for known, value in zip(self._values, label, strict=True)]
@@ -143,6 +144,7 @@ class Batch:
         self.sizes: Whole = np.bincount(cell[cell >= 0] if self.strange else cell)
         # Small numbers are sorted in linear time.
         small = cell.astype(np.int16) if coding.cells < 2**15 else cell
+        # Stable, so that the rows of a cell keep their order and sums are the same in every run.
         self._order = np.argsort(small, kind="stable")
 
     def __len__(self) -> int:

@@ -117,6 +117,8 @@ class Cells:
         mean = self.gram[:, 0].sum(axis=0) / total
         square = np.einsum("ckk->k", self.gram) / total
         size = np.maximum(np.abs(centres), np.abs(mean))
+        # Against the size of the numbers and not of their spread, of which only rounding is left
+        # here.
         alike = np.sqrt(np.maximum(square - mean**2, 0.0)) <= 1e-12 * size
         return np.flatnonzero((alike | (square == 0.0))[1:]).tolist()
 

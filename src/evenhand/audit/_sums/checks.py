@@ -68,6 +68,8 @@ def not_finite(
 def recentred(design: Design, cells: Cells, features: Bools, reward: bool) -> Design:
     """The design centred at the means that are known now, for these features and the reward."""
     means = cells.means()
+    # Twelve digits: the centre stands in queries as text, and has to be the same number in all of
+    # them.
     moved = tuple(
         replace(feature, centre=float(f"{feature.centre + mean:.12g}"))
         if far and feature.kind == "number"

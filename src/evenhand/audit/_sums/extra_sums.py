@@ -60,6 +60,7 @@ def details(rows: Any) -> dict[str, Detail]:
         w = rows["w"]
         wanted |= {"y": Detail(y), "yy": Detail(y, "squares"), "ww": Detail(w, "squares")}
         wanted |= {"least": Detail(w, "min"), "weighed": Detail(w, "count")}
+        # How many weights are not whole.
         wanted["broken"] = Detail((w != w.floor()).cast("int32"))
     if "p" in have:
         p = rows["p"]

@@ -45,6 +45,7 @@ class Middle:
 
     def add(self, batch: Batch, y: Array) -> None:
         """Take in the rewards of a batch, which are in the order of its cells."""
+        # Rows of no cell come first in a batch.
         y = y[batch.strange :]
         starts = batch.starts - batch.strange
         self.below[batch.present] += np.add.reduceat((y < self.low).astype(np.int64), starts)
@@ -64,9 +65,11 @@ class Middle:
             return None
         values, cell = (np.concatenate(parts) for parts in zip(*self._kept, strict=True))
         at = np.array([(total - 1) // 2, total // 2]) - self.below.sum()
+        # The sample was misleading: the median is outside the span, and nothing is known of where.
         if at[0] < 0 or at[1] >= len(values):
             return None
         lower, upper = np.partition(values, at)[at]
+        # Not (lower + upper) / 2, which may overflow.
         median = lower + (upper - lower) * 0.5
         less = self.below + np.bincount(cell[values < median], minlength=len(n))
         no_more = self.below + np.bincount(cell[values <= median], minlength=len(n))
@@ -165,6 +168,7 @@ class _Totals:
         if self.middle is not None:
             self.middle.add(batch, x[-1])
         self.weighted = batch.has("w")
+        # The weight goes into one of the two factors: sum w x x' = (w x) x'.
         heavy = batch.column("w") * x if self.weighted else x
         for cell, columns in batch.runs():
             self.products[cell] += heavy[:, columns] @ x[:, columns].T

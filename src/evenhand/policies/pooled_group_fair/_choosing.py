@@ -65,8 +65,12 @@ PROBES, _Z = FREE, FREE  # places in the random stream of a round; normal z take
 @kernel(score, PooledRule)
 def _score(rule, memory, t):  # type: ignore[no-untyped-def]
     work = memory.work
+    # Not in the first n d rounds: a probe is about averages, and the arms themselves are hardly
+    # known yet.
     late = t > memory.settings.n_arms * rule.n_features
+    # t^(-1/2): the number of probes grows with sqrt(T), and so does what they may cost.
     work[PROBE, 0] = 1.0 / math.sqrt(t) if rule.probes and late else 0.0
+    # Worked out when first asked for: a simulated round asks only where it probes.
     work[PROBE, 1] = UNKNOWN
     if rule.n_features == 2:  # a compile-time constant: its loops are unrolled
         _fill_in(memory.own, memory.contexts, few_numbers(), work, 2)
@@ -95,6 +99,8 @@ def _add_prices(own, members, work):  # type: ignore[no-untyped-def]
         scale += abs(work[VALUE, i] - mean) / n
     for i in range(n):
         g = members.group_of[i]
+        # Choices whose reward came, not choices made: a decision may not know those that still
+        # wait.
         behind = number * members.sizes[g] / n - own.groups[g, SEEN]
         price = PRICE * scale * behind / math.sqrt(number)
         work[UPPER, i] += price
@@ -125,6 +131,9 @@ def _fill_in(own, contexts, x, work, d):  # type: ignore[no-untyped-def]
             put(x, LANES * k, times(four(x, LANES * k), broadcast(per_unit[k])))
         estimate, correction, square, p = zero, zero, zero, 0
         for k in range(d):
+            # Element (k, j) of S, j < k, is used twice: x_k S_kj x_j appears twice in x' S x, and
+            # S_kj (p m)_j and S_kj x_j (p m)_k both belong to the estimate. `whole` has the
+            # diagonal once.
             of_x, of_mean = zero, zero
             for j in range(k):
                 number = four(table, LANES * (p + j))
@@ -133,10 +142,13 @@ def _fill_in(own, contexts, x, work, d):  # type: ignore[no-untyped-def]
             p += k + 1
             here = four(x, LANES * k)
             whole = plus_product(of_x, four(table, LANES * (p - 1)), here)
+            # x_k (2 sum_(j<k) S_kj x_j + S_kk x_k).
             square = plus_product(square, here, added(of_x, whole))
             estimate = plus_product(estimate, here, added(of_mean, four(table, LANES * (u + k))))
             estimate = plus_product(estimate, whole, four(table, LANES * (u + d + k)))
             correction = plus_product(correction, here, four(table, LANES * (u + 2 * d + k)))
+        # An overflow is replaced here, before it can meet an infinity of the other sign and become
+        # NaN.
         estimate = below(times(estimate, unit), limit, zero)
         correction = below(times(correction, unit), limit, zero)
         bonus = times(root(at_least(below(square, limit, broadcast(np.inf)), zero)), unit)
@@ -145,6 +157,8 @@ def _fill_in(own, contexts, x, work, d):  # type: ignore[no-untyped-def]
         put(out, ESTIMATE * columns + i, estimate)
         put(out, WIDTH * columns + i, bonus)
         put(out, CORRECTION * columns + i, correction)
+        # The bonus has the arm's own S_i only. The variance of group means is shared by all arms of
+        # a group; as a bonus it would favour groups about which little is known.
         put(out, CORRECTION_WIDTH * columns + i, zero)
         put(out, UPPER * columns + i, added(added(estimate, bonus), correction))
         put(out, BONUS * columns + i, bonus)
@@ -155,11 +169,14 @@ def _fill_in(own, contexts, x, work, d):  # type: ignore[no-untyped-def]
 def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
     """The highest score at the z of this round, or the probe."""
     work, own, members = memory.work, memory.own, memory.members
+    # The probe has a number of its own in the random stream, so z and ties are the same with and
+    # without it.
     if work[PROBE, 0] > 0.0 and uniform(key, PROBES) < work[PROBE, 0]:
         arm = _probed(rule, own, members, memory.contexts, memory.room, work, available)
         if arm >= 0:
             return arm
     z, u = half_normal_draw(key), uniform(key, PICKS)
+    # `start` allocates a mask, so it is called only while a group has no reward.
     if own.common[EMPTY] > 0.0:
         return highest(work, start(own, members.group_of, available), z, u)
     return highest(work, available, z, u)
@@ -168,6 +185,7 @@ def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
 @compiled
 def half_normal_draw(key):  # type: ignore[no-untyped-def]
     """z = |N(0, 1)| of a round."""
+    # Above 0, because 0 times an infinite bonus is NaN.
     return max(abs(normal(key, _Z)), TINY)
 
 
@@ -213,6 +231,8 @@ def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
     if probability > 0.0:
         probed = _probed(rule, own, members, memory.contexts, memory.room, work, available)
         if probed >= 0:
+            # A mixture: with `probability` the probe decides, otherwise the lines do. Where nothing
+            # is in doubt, `_draw` falls through to the lines, and the mixture has one part.
             total *= 1.0 - probability
             if probed == arm:
                 total += probability
@@ -248,6 +268,7 @@ def envelope(work, allowed, arm):  # type: ignore[no-untyped-def]
             low = max(low, (other_value - value) / (slope - other_slope))
         else:
             high = min(high, (value - other_value) / (other_slope - slope))
+    # An empty interval has probability 0. At its ends lines cross, which has probability 0 too.
     return half_normal(low, high) / ties if high > low else 0.0
 
 
@@ -255,6 +276,8 @@ def envelope(work, allowed, arm):  # type: ignore[no-untyped-def]
 def half_normal(low, high):  # type: ignore[no-untyped-def]
     """P(low < |N(0, 1)| < high), without a loss of digits in the tail."""
     root_two = math.sqrt(2.0)
+    # erf is close to 1 far out, where a difference of two would lose all digits; erfc is small and
+    # does not.
     if low > 0.5:
         return math.erfc(low / root_two) - math.erfc(high / root_two)
     return math.erf(high / root_two) - math.erf(low / root_two)
@@ -288,6 +311,7 @@ def probe(rule, own, members, contexts, room, work, available):  # type: ignore[
         if available[i] and (leader < 0 or work[VALUE, i] > work[VALUE, leader]):
             leader = i
     for i in range(available.size):
+        # Within a group the correction is the same for all, so only another group can be in doubt.
         other = available[i] and group_of[i] != group_of[leader]
         if other and (rival < 0 or work[VALUE, i] > work[VALUE, rival]):
             rival = i
@@ -297,6 +321,9 @@ def probe(rule, own, members, contexts, room, work, available):  # type: ignore[
     doubt = 0.0
     for i in range(available.size):
         if group_of[i] == first or group_of[i] == second:
+            # The variance of a group's average, at the context where it is compared: sum x' S_i x /
+            # n_g^2. This is what pulls can remove. tau^2 / n_g is left out, because no pull removes
+            # it.
             at = leader if group_of[i] == first else rival
             size = members.sizes[group_of[i]]
             doubt += _own_variance(own, i, place(contexts, at * d), d) / (size * size)
@@ -308,6 +335,8 @@ def probe(rule, own, members, contexts, room, work, available):  # type: ignore[
     for i in range(available.size):
         if available[i] and (group_of[i] == first or group_of[i] == second):
             variance, size = work[BONUS, i] ** 2, members.sizes[group_of[i]]
+            # A reward takes v^2 / (v + sigma^2) off the variance v of the arm, and 1 / n_g^2 of
+            # that off the variance of the average.
             reduction = variance / (variance + noise) * variance / (size * size)
             cost = top - work[VALUE, i] + doubt
             if reduction / (cost * cost) > most:

@@ -53,7 +53,17 @@ def evidence_of(rule: PooledRule, true: Array, sums: Array, beliefs: Beliefs) ->
 
 
 def _arrival(rule: PooledRule, true: Array, flat: Any) -> tuple[Array, Array] | None:
-    """The sum of the residuals of feedback where true rewards came, and its variance, as arrays."""
+    """The sum of the residuals of feedback where true rewards came, and its variance, as arrays.
+
+    If a true reward came for a reason that has nothing to do with the outcome, the sum of these
+    residuals is 0 up to chance. With the mean of its group known, the residuals of an arm have the
+    covariance sigma^2 I - X S_i X': the fit has seen the same rewards. So a sum over n of them has
+    the variance n sigma^2 - x' S_i x, with x the sum of their contexts.
+
+    That the means of groups are estimated too takes off a little more, which is left out.
+    With fewer than two rewards for every feature the fit explains nearly all, and there is no test.
+    Otherwise the difference has a floor, a tenth of one reward's variance.
+    """
     d, group, post, variances = rule.n_features, rule.group_of, flat.post, flat.variances
     rho, unit = flat.of_rewards, flat.unit
     p = 1.0 / variances.tau2[group]
@@ -64,7 +74,7 @@ def _arrival(rule: PooledRule, true: Array, flat: Any) -> tuple[Array, Array] | 
     if total < 2 * d:
         return None
     residual = float((y - np.einsum("ni,ni->n", theta, x)).sum())
-    # What the fit takes off the variance of the sum: about x' S x / sigma^2 of each arm's sum.
+    # What the fit takes off the variance of the sum: x' S_i x, with x the sum of an arm's contexts.
     in_units_of_features = x / unit
     fitted = np.einsum("ni,nij,nj->n", in_units_of_features, post.S, in_units_of_features).sum()
     left = max(variances.sigma2[0] * total - fitted, 0.1 * variances.sigma2[0])

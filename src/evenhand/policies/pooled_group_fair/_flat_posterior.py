@@ -38,11 +38,13 @@ def flat_posterior(sums, group_of, sizes, known_sigma2, d):  # type: ignore[no-u
     data = in_units(sums, unit, of_rewards, group_of, sizes)
     post = blank_posterior(sums.shape[0], sizes.size, d)
     variances, freedom = estimate_variances(data, known_sigma2 / of_rewards / of_rewards, post)
+    # The variances have been estimated with the model's own prior. Only the effects get a flat one.
     flat = FLAT / variances.least[0]
     for k in range(d):
         for j in range(d):
             precision = 1.0 / flat if k == j else 0.0
             variances.omega_inverse[k, j] = variances.lambda_inverse[k, j] = precision
+    # Both precisions are the same small number times I, so that is their smallest eigenvalue.
     variances.least[0] = variances.least[1] = 1.0 / flat
     work_out(data, variances, post)
     return Flat(unit, of_rewards, variances, freedom, flat, post)

@@ -60,9 +60,12 @@ def blocks_of(data, d):  # type: ignore[no-untyped-def]
     m, row = data.sizes.size, LANES
     starts, filled = np.zeros(m + 1, np.int64), np.zeros(m, np.int64)
     for g in range(m):
+        # A new block for every group: the lanes of a block share their tau and their sums.
         starts[g + 1] = starts[g] + (int(data.sizes[g]) + LANES - 1) // LANES
     numbers = np.zeros((starts[m], 2 * d * d + 2 * d + 2, LANES))
     for i in range(data.number.size):
+        # Left out, because it adds nothing: blocks of zeros and the unused lanes of a block do the
+        # same.
         if data.number[i] == 0.0:
             continue
         g = data.group_of[i]
@@ -112,7 +115,16 @@ def sum_up(blocks, sigma2, tau2, sums, r, d):  # type: ignore[no-untyped-def]
 
 @inlined
 def _block(here, per_noise, p, column, sum_B, sum_BB, r, d):  # type: ignore[no-untyped-def]
-    """Add four arms to the sums: S = (A / sigma^2 + p I)^-1, u = S b / sigma^2, B = I - p S."""
+    """Add four arms to the sums: S = (A / sigma^2 + p I)^-1, u = S b / sigma^2, B = I - p S.
+
+    S is worked out in the place where B will be. A lane without rewards has A = 0, so S = I / p
+    and I - p S would be rounding rather than 0. Its B is multiplied by `has`, 0 there and 1
+    elsewhere, and is exactly 0.
+
+    B is kept instead of S, because all sums of a step are of B: p B is what an arm adds to the
+    precision of its group's mean, and tr B is how many numbers it has learned of its own. Where
+    little is known, p S is close to I, and B is a small difference.
+    """
     b, has = place(here, LANES * d * d), four(here, LANES * (d * d + d + 1))
     S, u = place(here, LANES * (d * d + d + 2)), place(here, LANES * (2 * d * d + d + 2))
     noise, prior, zero = broadcast(per_noise), broadcast(p), broadcast(0.0)
@@ -120,6 +132,7 @@ def _block(here, per_noise, p, column, sum_B, sum_BB, r, d):  # type: ignore[no-
         for j in range(k):
             put(S, LANES * (k * d + j), times(four(here, LANES * (k * d + j)), noise))
         put(S, LANES * (k * d + k), plus_product(prior, four(here, LANES * (k * d + k)), noise))
+    # Eigenvalues of A / sigma^2 + p I are p or more.
     _invert(S, prior, column, d)
     for k in range(d):
         total = zero
@@ -127,6 +140,7 @@ def _block(here, per_noise, p, column, sum_B, sum_BB, r, d):  # type: ignore[no-
             total = plus_product(total, four(S, LANES * (k * d + j)), four(b, LANES * j))
         total = times(total, noise)
         put(u, LANES * k, total)
+        # The order of the sum is that of the lanes, always: results agree to the last bit.
         r[k] += p * _sum(total)
     for k in range(d):  # B = I - p S
         for j in range(d):
@@ -142,6 +156,7 @@ def _block(here, per_noise, p, column, sum_B, sum_BB, r, d):  # type: ignore[no-
                     total, four(S, LANES * (k * d + i)), four(S, LANES * (j * d + i))
                 )
             value = _sum(total)
+            # B is symmetric, so rows k and j give element (k, j) of B B, and one half is enough.
             sum_BB[k * d + j] += value
             if j < k:
                 sum_BB[j * d + k] += value
@@ -163,9 +178,12 @@ def _invert(matrix, least, column, d):  # type: ignore[no-untyped-def]
     """
     zero, one = broadcast(0.0), broadcast(1.0)
     for k in range(d):
+        # Only the half below the diagonal is up to date during the sweeps: element (i, j) is read
+        # at (max, min).
         pivot = over(one, at_least(four(matrix, LANES * (k * d + k)), least))
         for i in range(d):
             put(column, LANES * i, four(matrix, LANES * (max(i, k) * d + min(i, k))))
+        # So that the loop below leaves row and column k alone; they are set after it.
         put(column, LANES * k, zero)
         for i in range(d):
             factor = times(four(column, LANES * i), pivot)
@@ -204,7 +222,14 @@ def residual_sums(blocks, means, sums, d):  # type: ignore[no-untyped-def]
 
 @inlined
 def _residual_sums_here(here, mean, theta, d):  # type: ignore[no-untyped-def]
-    """The sums of |theta_i^ - m_g^|^2 and of squared residuals over four arms."""
+    """The sums of |theta_i^ - m_g^|^2 and of squared residuals over four arms.
+
+    From theta_i^ = u_i + p S_i m_g^ and p S_i = I - B_i, the deviation is u_i - B_i m_g^. A lane
+    without rewards has u = 0 and B = 0, so its deviation is 0 and it counts for nothing.
+
+    Squared residuals come from the sums, y'y - 2 theta . X'y + theta' X'X theta. Where the fit is
+    nearly exact that is a difference of large numbers, and rounding may leave it below 0.
+    """
     b = place(here, LANES * d * d)
     B, u = place(here, LANES * (d * d + d + 2)), place(here, LANES * (2 * d * d + d + 2))
     spread, zero, two = broadcast(0.0), broadcast(0.0), broadcast(2.0)

@@ -83,12 +83,17 @@ def _take(rule, own, arm, group, x, reward, t):  # type: ignore[no-untyped-def]
     """
     if t > own.common[LATEST]:
         own.common[LATEST] = t
+        # Before the reward is added, so that it counts as fresh or settled by the new limit, as it
+        # would if it had come in another order.
         if t >= next_limit(own.common[LIMIT]):
             _move_limit(own, t)
     if t <= own.common[LIMIT]:
         own.common[STALE] = 1.0
+        # The variances depend on a settled reward, so the whole posterior does. It is worked out
+        # once, in `settle`, for all rewards of a call.
         _add(own.settled, arm, x, reward)
     else:
+        # A step starts from a posterior that is up to date.
         if own.common[STALE] > 0.0 and _is_settled(own):
             _work_out_all(rule, own)
         _add(own.fresh, arm, x, reward)
@@ -123,6 +128,7 @@ def _move_limit(own, t):  # type: ignore[no-untyped-def]
     """Move the limit up: all rewards learned so far become settled."""
     stays_a_function()
     limit = own.common[LIMIT]
+    # Step by step from the old limit: the limits are the same numbers whichever rounds had rewards.
     while next_limit(limit) <= t:
         limit = next_limit(limit)
     own.common[LIMIT], own.common[STALE] = limit, 1.0
@@ -154,6 +160,8 @@ def _step(rule, own, arm, group, x, reward, room, d):  # type: ignore[no-untyped
         V_g^-1 gains g g'           g = p s / sqrt(c), so V_g loses l l' (`_take_out`)
         C^-1 gains h h'             h = Omega^-1 l
     """
+    # `room` has four vectors. Names are reused below: `grown` is g and then h, and `s` is V r in
+    # the end.
     s, grown, lost, scaled = room, place(room, d), place(room, 2 * d), place(room, 3 * d)
     S, u = lane_of(own, arm), place(lane_of(own, arm), LANES * (d * (d + 1) // 2))
     scale, surprise, p = own.common[SIGMA2], reward / own.common[REWARD_UNIT], 0
@@ -163,6 +171,7 @@ def _step(rule, own, arm, group, x, reward, room, d):  # type: ignore[no-untyped
         s[k] = 0.0
     for k in range(d):
         for j in range(k):
+            # Half of the symmetric S is kept; each number is used for both of its places.
             s[k] += S[LANES * (p + j)] * scaled[j]
             s[j] += S[LANES * (p + j)] * scaled[k]
         s[k] += S[LANES * (p + k)] * scaled[k]
@@ -171,21 +180,28 @@ def _step(rule, own, arm, group, x, reward, room, d):  # type: ignore[no-untyped
     if not scale < HUGE:  # a context so far from all others that its square overflows
         own.common[STALE] = 1.0
         return
+    # S loses s s' / c. It is scaled to s / sqrt(c), so that the same vector serves S, u and g.
     precision, r = 1.0 / own.groups[group, TAU2], of_group(own, group, R, d)
     root, p = 1.0 / np.sqrt(scale), 0
     for k in range(d):
         s[k] *= root
         change = s[k] * surprise * root
         u[LANES * k] += change
+        # r_g = p sum u_i, so it moves with u.
         r[k] += precision * change
+        # V_g^-1 has -p^2 S_i in it, and S_i has lost s s': so V_g^-1 gains p^2 s s'.
         grown[k] = precision * s[k]
         for j in range(k + 1):
             S[LANES * (p + j)] -= s[k] * s[j]
         p += k + 1
     omega_inverse, variance = of_all(own, OMEGA_INVERSE, d), of_group(own, group, V, d)
+    # The precision of mu has -Omega^-1 V_g Omega^-1 in it, and V_g has lost l l': so it gains h h'
+    # with h = Omega^-1 l. That is the next call.
     _take_out(variance, grown, lost, d)
     times_vector(omega_inverse, lost, grown, d)
     _take_out(of_all(own, C, d), grown, lost, d)
+    # Only this group's part of mu's value has changed, so the sum over groups in `_means` is one of
+    # vectors that are kept.
     times_vector(variance, r, s, d)
     times_vector(omega_inverse, s, of_group(own, group, SHRUNK, d), d)
     _means(rule, own, room, d)
@@ -198,6 +214,7 @@ def _take_out(variance, grown, lost, d):  # type: ignore[no-untyped-def]
     l = V g / sqrt(1 + g' V g): the formula of Sherman and Morrison.
     """
     times_vector(variance, grown, lost, d)
+    # g' V g is 0 or more; rounding could make it slightly negative.
     root = 1.0 / np.sqrt(1.0 + max(dot(grown, lost, d), 0.0))
     for k in range(d):
         lost[k] *= root
@@ -208,7 +225,13 @@ def _take_out(variance, grown, lost, d):  # type: ignore[no-untyped-def]
 
 @inlined
 def _means(rule, own, room, d):  # type: ignore[no-untyped-def]
-    """mu^ and all m_g^ and, next to every arm's S and u, what its score needs of them."""
+    """mu^ and all m_g^ and, next to every arm's S and u, what its score needs of them.
+
+    A reward moves mu, and so the means of all groups: that is O(m d^2). S_i and u_i of the other
+    arms do not change. So theta_i^ = u_i + S_i (p m_g) is not kept, but made from its parts when an
+    arm is scored. The last loop copies p m_g and the correction m_ref - m_g behind every arm, 2 d
+    numbers each, so that scoring reads one block of memory after the other.
+    """
     total, prior, reference = room, place(room, d), place(room, 2 * d)
     m = own.groups.shape[0]
     for k in range(d):
@@ -232,6 +255,8 @@ def _means(rule, own, room, d):  # type: ignore[no-untyped-def]
         )
         for k in range(d):
             pull[k], pull[d + k] = precision * mean[k], reference[k] - mean[k]
+    # Overwrites the pull and the correction; MEAN stays that of feedback alone, from which the next
+    # reward starts.
     if own.truth[IN_USE] > 0.0:
         _means_after_truth(rule, own, d)
     for i in range(rule.group_of.size):
@@ -243,7 +268,14 @@ def _means(rule, own, room, d):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _means_after_truth(rule, own, d):  # type: ignore[no-untyped-def]
-    """The pull of the group's mean, and its correction, where true rewards have been learned."""
+    """The pull of the group's mean, and its correction, where true rewards have been learned.
+
+    True rewards change what the means are believed to be, and through them every arm: the pull is p
+    times the mean after truth. But the correction is no longer m_ref - m_g. It is -psi_g, which
+    leaves the groups their true differences eta_g - eta_ref, and takes off psi_0 where the
+    reference may be distorted. Both are linear in the means of feedback, so they follow these by
+    two products with the maps that `take_in` keeps.
+    """
     stays_a_function()
     m = own.groups.shape[0]
     means, shifted, correction = np.empty(m * d), np.empty(m * d), np.empty(m * d)
@@ -294,12 +326,15 @@ def _work_out_all(rule, own):  # type: ignore[no-untyped-def]
     sums = own.settled if is_settled else own.fresh
     unit, of_rewards = units_of(sums, d), unit_of_rewards(sums)
     settled = in_units(sums, unit, of_rewards, rule.group_of, rule.sizes)
+    # Negative, and so still "estimated", if sigma is not known.
     known = rule.sigma2 / of_rewards / of_rewards
     post = blank_posterior(n, m, d)
     variances, _ = estimate_variances(settled, known, post)
+    # From the settled feedback alone, so that the maps do not depend on when a fresh reward came.
     if own.truth[TRUE_NUMBER] > 0.0:
         work_out(settled, variances, post)
         take_in(rule, own, settled, variances, post, unit, of_rewards)
+    # Units and variances are those of the settled rewards; the posterior is of all of them.
     if is_settled:
         settled = _with_fresh(settled, own.fresh, unit, of_rewards)
     work_out(settled, variances, post)

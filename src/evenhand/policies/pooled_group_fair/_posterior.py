@@ -81,6 +81,7 @@ def units_of(sums, d):  # type: ignore[no-untyped-def]
             unit[k] += sums[i, k * d + k]
     for k in range(d):
         unit[k] = np.sqrt(unit[k] / max(number, 1.0))
+        # The sums have squares: below this, the square of a feature has all but underflowed.
         if not unit[k] > 1e-150:
             unit[k] = 1.0
     return unit
@@ -165,6 +166,7 @@ def _work_out_groups(m, variances, post, d):  # type: ignore[no-untyped-def]
     lambda_inverse = place(variances.lambda_inverse, 0)
     C, mu, total = place(post.C, 0), place(post.mu, 0), place(post.room, 0)
     for k in range(d * d):
+        # Starts as the prior precision of mu; the sweep adds what the groups say of it.
         C[k] = lambda_inverse[k]
     for k in range(d):
         total[k] = 0.0
@@ -172,15 +174,22 @@ def _work_out_groups(m, variances, post, d):  # type: ignore[no-untyped-def]
         V, F, r = place(post.V, g * d * d), place(post.F, g * d * d), place(post.r, g * d)
         for k in range(d * d):
             V[k] += omega_inverse[k]
+        # What arms add is positive semidefinite, so no eigenvalue is below that of Omega^-1.
         invert_here(V, variances.least[0], d)
         product_here(omega_inverse, V, F, d)
         for k in range(d):
             total[k] += dot(place(F, k * d), r, d)
             for j in range(d):
+                # Group g sees mu through m_g, whose variance around it is Omega: of the precision
+                # Omega^-1 the part Omega^-1 V_g Omega^-1 is lost, because m_g is itself uncertain.
                 shrunk = dot(place(F, k * d), place(omega_inverse, j * d), d)
+                # A difference of two matrices that are alike if the data say little of m_g;
+                # Lambda^-1 keeps the sum invertible.
                 C[k * d + j] += omega_inverse[k * d + j] - shrunk
+    # From here on C is the variance of mu, and `total` has sum_g F_g r_g.
     invert_here(C, variances.least[1], d)
     times_vector(C, total, mu, d)
+    # The same for all groups, so it is worked out once.
     times_vector(omega_inverse, mu, total, d)
     for g in range(m):
         information, r = place(post.room, d), place(post.r, g * d)
@@ -193,6 +202,8 @@ def _work_out_groups(m, variances, post, d):  # type: ignore[no-untyped-def]
 def _work_out_arms(data, variances, post, d):  # type: ignore[no-untyped-def]
     """S_i, u_i, and their sums over the arms of a group: r_g, and n_g p I - p^2 sum S_i in V_g."""
     per_noise = 1.0 / variances.sigma2[0]
+    # The groups collect n_g p I - p^2 sum S_i here. An arm adds p I - p^2 S_i = p B_i with B_i = I
+    # - p S_i, which is between 0 (nothing seen) and p I (known exactly).
     clear(place(post.V, 0), post.V.size)
     clear(place(post.r, 0), post.r.size)
     for i in range(data.number.size):
@@ -215,6 +226,7 @@ def _work_out_arms(data, variances, post, d):  # type: ignore[no-untyped-def]
         else:
             invert(S, p, d)
         times_vector(S, place(data.b, i * d), u, d)
+        # u is S b until it is divided by sigma^2 below.
         V, r = place(post.V, g * d * d), place(post.r, g * d)
         for k in range(d * d):
             V[k] -= p * p * S[k]

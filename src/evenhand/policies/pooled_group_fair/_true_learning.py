@@ -36,6 +36,7 @@ def _learn_true(rule, state, arm, group, x, value, observed):  # type: ignore[no
     own, d = state.own, rule.n_features
     row = place(own.true, arm * own.true.shape[1])
     add_to_row(row, x, value, d)
+    # NaN, which stands for an unknown feedback, is not equal to itself.
     if observed == observed:
         last = d * d + 2 * d + 3
         for k in range(d):
@@ -61,6 +62,7 @@ def add_to_row(row, x, value, d):  # type: ignore[no-untyped-def]
 @subroutine
 def count(own, t):  # type: ignore[no-untyped-def]
     """Count a true reward of a decision of round t; what true rewards teach is worked out again."""
+    # The earliest round, not that of the first to come: it must not depend on the order.
     first = own.truth[FIRST_TRUE]
     if t > 0 and (first == 0.0 or t < first):
         own.truth[FIRST_TRUE] = t
@@ -73,6 +75,8 @@ def take_in(rule, own, data, variances, post, unit, of_rewards):  # type: ignore
     """Work out the maps of `Blend` from the settled feedback and all true rewards."""
     stays_a_function()
     scale, offset = units_of_truth(rule, own.true, post, variances, unit, of_rewards)
+    # Without units a true reward is only counted. It is used, with all others, as soon as enough of
+    # them are of the reference.
     own.truth[IN_USE] = 1.0 if scale > 0.0 else 0.0
     own.truth[SCALE], own.truth[OFFSET] = scale, offset
     if not scale > 0.0:
@@ -108,6 +112,8 @@ def truth_in_units(sums, scale, offset, unit, of_rewards):  # type: ignore[no-un
         for k in range(d):
             for j in range(d):
                 truth.A[i, k, j] = sums[i, k * d + j] / unit[k] / unit[j]
+            # Sums of offset + scale z follow from those of z, of x and of 1: units may be estimated
+            # anew without the rows.
             moved = scale * sums[i, d * d + k] + offset * sums[i, d * d + d + 2 + k]
             truth.b[i, k] = moved / unit[k] / of_rewards
         squares = scale * (scale * sums[i, d * d + d] + 2.0 * offset * total)
@@ -129,6 +135,7 @@ def units_of_truth(rule, sums, post, variances, unit, of_rewards):  # type: igno
     d, theta, line = unit.size, np.empty(unit.size), np.zeros(6)
     for i in range(sums.shape[0]):
         g = rule.group_of[i]
+        # Other groups' feedback is distorted, and would bend the line.
         if rule.weights[g] == 0.0 or sums[i, d * d + d + 1] == 0.0:
             continue
         for k in range(d):
@@ -141,7 +148,15 @@ def units_of_truth(rule, sums, post, variances, unit, of_rewards):  # type: igno
 
 @subroutine
 def add_to_line(line, row, theta, d):  # type: ignore[no-untyped-def]
-    """Add the true rewards of an arm to the sums of their line in theta . x."""
+    """Add the true rewards of an arm to the sums of their line in theta . x.
+
+    The sums are those of 1, y, z, y^2, y z and z^2, where y = theta . x is the feedback that the
+    arm would give. The rows themselves are not kept: sum y = theta . sum x, sum y^2 = theta' (sum x
+    x') theta, and sum y z = theta . sum x z.
+
+    theta is a posterior mean, so its error is uncorrelated with it. Such errors in a predictor
+    add to the noise of the line, but do not flatten its slope, as errors of a measurement would.
+    """
     line[0] += row[d * d + d + 1]
     line[1] += dot(theta, place(row, d * d + d + 2), d)
     line[2] += row[d * d + 2 * d + 2]
@@ -159,13 +174,16 @@ def units_of_line(line):  # type: ignore[no-untyped-def]
     number, of_y, of_z = line[0], line[1], line[2]
     if number < FEWEST:
         return 0.0, 0.0
+    # Sums about the means.
     yy = line[3] - of_y * of_y / number
     yz = line[4] - of_y * of_z / number
     zz = line[5] - of_z * of_z / number
     slope = yz / yy if yy > 0.0 else 0.0
+    # The standard error of a slope: sqrt(residuals / (n - 2) / sum (y - mean)^2).
     error = np.sqrt(max(zz - slope * yz, 0.0) / (number - 2.0) / yy) if yy > 0.0 else np.inf
     if not slope > CLEAR * error:
         return 0.0, 0.0
+    # The line goes through both means, which gives the offset.
     return 1.0 / slope, (of_y - of_z / slope) / number
 
 

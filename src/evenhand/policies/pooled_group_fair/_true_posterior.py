@@ -76,7 +76,13 @@ def blank_seen(m, d):  # type: ignore[no-untyped-def]
 
 @subroutine
 def information_of_truth(data, variances, post, truth, sigma2, seen):  # type: ignore[no-untyped-def]
-    """Fill in the information of true rewards whose noise is sigma2."""
+    """Fill in the information of true rewards whose noise is sigma2.
+
+    Arms of a group see the same mean m_g with different F_i = p S_i - I. t_i is linear in m and e,
+    so their information is needed only as five sums for each group: of J_i and j_i, which all terms
+    that do not pass through F_i share, of F_i' J_i and F_i' j_i, and of F_i' J_i F_i. The number of
+    arms drops out, and `_assemble` works on groups.
+    """
     stays_a_function()
     d = post.mu.size
     for table in (seen.J, seen.FJ, seen.FJF):
@@ -96,6 +102,7 @@ def information_of_truth(data, variances, post, truth, sigma2, seen):  # type: i
                 A[k, c] = truth.A[i, k, c] / sigma2
                 own[k, c] = data.A[i, k, c] / variances.sigma2[0]
                 F[k, c] = p * post.S[i, k, c]
+            # S_i^-1 from its parts: inverting S_i would lose what its own inversion has rounded.
             own[k, k] += p
             F[k, k] -= 1.0
         look_at_arm(A, b, own, post.u[i], p, E, part, J, j)
@@ -103,6 +110,7 @@ def information_of_truth(data, variances, post, truth, sigma2, seen):  # type: i
             seen.j[g, k] += j[k]
             for c in range(d):
                 seen.J[g, k, c] += J[k, c]
+                # F' j, and below F' J and F' J F.
                 seen.Fj[g, k] += F[c, k] * j[c]
                 for o in range(d):
                     seen.FJ[g, k, c] += F[o, k] * J[o, c]
@@ -122,6 +130,9 @@ def _assemble(weights, seen, m, d, info):  # type: ignore[no-untyped-def]
     """
     stays_a_function()
     mm, me, ee, of_m, of_e = info.mm, info.me, info.ee, info.of_m, info.of_e
+    # With M_h = (of_h F + w_h I), of_h = 1 for the own group, an arm adds M_h' J M_o to the block
+    # (h, o) of mm, and M_h' J (of_o - w_o) to that of me. Summed over arms, the products with F are
+    # those in `seen`.
     size, free = m * d, ee.shape[0] > m * d
     for g in range(m):
         for h in range(m):
@@ -144,6 +155,7 @@ def _assemble(weights, seen, m, d, info):  # type: ignore[no-untyped-def]
                         mm[row, column] += (
                             of_h * of_o * seen.FJF[g, k, c]
                             + of_h * weights[o] * seen.FJ[g, k, c]
+                            # The transpose of FJ: here F stands on the right of J.
                             + of_o * weights[h] * seen.FJ[g, c, k]
                             + weights[h] * weights[o] * J
                         )
@@ -166,6 +178,9 @@ def _prior(data, variances, post, out):  # type: ignore[no-untyped-def]
     shared, half = np.empty((d, d)), np.empty((d, d))
     for k in range(d):
         for c in range(d):
+            # Given mu, groups are independent with the prior precision Omega^-1 each. Integrating
+            # out mu, whose precision is Lambda^-1 and m times Omega^-1, takes a part of that off
+            # all pairs.
             shared[k, c] = variances.lambda_inverse[k, c] + m * variances.omega_inverse[k, c]
     invert(place(shared, 0), variances.least[1], d)
     product(place(variances.omega_inverse, 0), place(shared, 0), place(half, 0), d)
@@ -194,6 +209,8 @@ def blend(data, variances, post, truth, weights, free, kappa2):  # type: ignore[
     m, d = data.sizes.size, post.mu.size
     seen, size = blank_seen(m, d), m * d
     out, sigma2 = blank_blend(size, size, d, free), variances.sigma2[0]
+    # The noise of truth decides how much truth counts, and comes from the residuals that this
+    # leaves: a few passes, always from the noise of feedback.
     for _ in range(PASSES):
         information_of_truth(data, variances, post, truth, sigma2, seen)
         blend_in(data, variances, post, weights, seen, kappa2, out)
@@ -213,13 +230,22 @@ def blend_in(data, variances, post, weights, seen, kappa2, out):  # type: ignore
         for c in range(m * d):
             out.R[k, c] = info.mm[k, c]
     _prior(data, variances, post, out.R)
+    # A lower bound of the eigenvalues: the prior variance of all means together is at most the
+    # largest of Omega plus m times the largest of Lambda.
     least = 1.0 / (1.0 / variances.least[0] + m / variances.least[1])
     work_out_blend(info, variances.omega_inverse, post.m.reshape(m * d), least, kappa2, out)
 
 
 @subroutine
 def corrected(out, weights, means, m, d, free, shifted, correction):  # type: ignore[no-untyped-def]
-    """From the means of feedback: those after truth, and -psi_g for every group."""
+    """From the means of feedback: those after truth, and -psi_g for every group.
+
+    psi_g = m_g - m_ref - (eta_g - eta_ref) + psi_0. The loop leaves eta_g - m_g in the correction
+    of every group; minus the reference's mean of these, and minus psi_0, it is -psi_g. For a named
+    reference of one group the result is exactly 0 there: nothing is corrected.
+
+    `out` is a `Blend`, or the state that has kept its maps.
+    """
     stays_a_function()
     size = m * d
     for k in range(size):

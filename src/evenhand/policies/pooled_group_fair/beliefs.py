@@ -64,6 +64,11 @@ class Beliefs:
         self._tau2 = variances.tau2
         self.spread = rho * np.sqrt(variances.tau2)
         self.means = rho * self._post.m / self.units
+        # Intervals have to know how much of a variance comes from sigma^2 and how much from tau^2,
+        # because these have been estimated with different degrees of freedom. With a flat prior, V
+        # is homogeneous of degree one in (sigma^2, tau^2): if both double, V doubles. By Euler's
+        # theorem it is then sigma^2 dV/dsigma^2 + tau^2 dV/dtau^2, one part for each, and the
+        # second is the matrix below.
         # The variance of group means, and its part proportional to tau^2, V (sum B_i B_i) V / tau^2
         # with B_i = I - p S_i.
         p = 1.0 / variances.tau2[groups.of][:, None, None]
@@ -90,6 +95,8 @@ class Beliefs:
         if not self.number:
             return np.zeros(n), np.full(n, np.inf)
         x, group, post = rows / self.units, self.groups.of, self._post
+        # Here too the part of tau^2 comes from a derivative: that of S is tau^2 dS/dtau^2 = p S S,
+        # so at x it is p |S x|^2.
         p = 1.0 / self._tau2[group]
         s = np.einsum("nij,nj->ni", post.S, x)
         pull = p[:, None] * s  # the weight of the group's mean, at x
@@ -97,6 +104,8 @@ class Beliefs:
         weights = np.zeros((n, m, d))  # of the means of all groups in the estimate
         weights[np.arange(n), group] = pull
         if corrected:
+            # The correction m_ref - m_g, added to the pull before squaring: the same means are in
+            # both, so their errors partly cancel.
             weights[np.arange(n), group] -= x
             weights += self.weights[None, :, None] * x[:, None, :]
             mean = self.weights @ post.m
@@ -121,6 +130,8 @@ class Beliefs:
         total, part = self._variance(weights[:, :, None] * x[:, None, :])
         zero = np.zeros(number)
         width = self._width(total, zero, part, zero, None, level)
+        # Were every theta_i known, m_g would be the mean of n_g of them, with the variance tau^2 /
+        # n_g.
         floor = (weights**2 @ (self._tau2 / self.groups.sizes)) * (x**2).sum(axis=1)
         return self._unit * estimate, width, self._unit * np.sqrt(floor)
 
@@ -149,6 +160,8 @@ class Beliefs:
         of_tau = part.copy()
         if group is not None:
             of_tau[np.arange(len(total)), group] += own_tau
+        # The parts leave out that an arm is itself in the mean of its group, so they may add up to
+        # more than the whole. What is left for the noise is at least that of the arm alone.
         noise = np.maximum(total - of_tau.sum(axis=1), own_noise)
         freedom = np.maximum(self._freedom, 1.0)
         of_tau *= 1.0 + 2.0 / freedom[1:]
@@ -158,6 +171,7 @@ class Beliefs:
             degrees = np.where(uncertain > 0.0, total**2 / uncertain, np.inf)
         width: Array = student.isf(0.5 * (1.0 - level), np.maximum(degrees, 1.0))
         width = self._unit * width * np.sqrt(np.maximum(total, 0.0))
+        # A context in a direction without any data keeps the flat prior's variance.
         return np.where(total < UNKNOWN * self._flat, width, np.inf)
 
 

@@ -247,6 +247,8 @@ class Entry(NamedTuple):
 
 def link(before: bytes, seq: int, kind: str, at: int, subject: str | None, digest: bytes) -> bytes:
     """The hash of an entry. The kind has no line break, so no two entries are the same text."""
+    # Numbers and digests have fixed lengths, and the text comes last: so no other entry gives the
+    # same bytes.
     text = f"{kind}\n{subject}" if subject is not None else kind
     return hashlib.sha256(before + _NUMBERS.pack(seq, at) + digest + text.encode()).digest()
 
@@ -273,6 +275,8 @@ class Chain:
         self.seq += 1
         self.at = max(self.at, at)
         self.events += event
+        # A salt of its own for every entry: equal bodies have different digests, so an erased one
+        # cannot be found by comparing.
         salt, packed = os.urandom(SALT), encode(body)
         digest = digest_of(salt, packed)
         self.hash = link(self.hash, self.seq, kind, self.at, subject, digest)

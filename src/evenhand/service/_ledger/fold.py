@@ -75,6 +75,9 @@ class LedgerState:
                     rewards.append(body)
             elif kind == kinds.TRUE:
                 if body is not None and body.learned:
+                    # Rewards are collected and learned in one call, which is much faster. Whatever
+                    # else changes the policy must find those before it learned, so that the order
+                    # is that of the ledger.
                     self._learn(rewards)
                     rewards = []
                     self._learn_true(body)
@@ -178,8 +181,11 @@ def restored(
         pinned=header.pinned, truth=about.truth,
     )  # fmt: skip
     state.round = int(about.policy["round"])
+    # The hash of the entry is compared in the query: a snapshot of another history is not usable.
     kept = [_from_snapshot(state, *row) for row in _snapshots(connection, seq) if snapshots]
     usable = [snapshot for snapshot in kept if snapshot is not None]
+    # A snapshot from before an arm was added has fewer arms; without an erasure all is learned
+    # again with today's.
     complete = [snapshot for snapshot in usable if snapshot.policy.n_arms == len(arms)]
     if complete:
         state = complete[0]
@@ -296,6 +302,8 @@ def _fold(connection: Connection, state: LedgerState, upto: int) -> None:
     )
     batch: list[tuple[Entry, Any]] = []
     for seq, kind, body in connection.stream(sql, (state.version, upto)):
+        # An erased body that would have been learned: from here on only a snapshot can give the
+        # state.
         if body is None and (kind != kinds.TRUE or state.truth):
             raise erased(seq)
         if kind == kinds.CONTROL or body is None:
@@ -312,4 +320,5 @@ def _fold(connection: Connection, state: LedgerState, upto: int) -> None:
     if row is not None:
         state.round = row[0]
     state.version = upto
+    # Rounds of decisions without a reward are not in what was learned.
     state.policy.round = state.round

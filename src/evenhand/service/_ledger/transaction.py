@@ -97,6 +97,8 @@ class Transaction:
 
     def __init__(self, connection: Connection, lock: str, rules: Rules) -> None:
         self.connection, self.rules = connection, rules
+        # The row `head` is read with a lock: from here to the commit nobody else can write, so
+        # numbers have no gap and the chain has one end.
         connection.begin()
         row = connection.row(f"SELECT seq, hash, at, round, events FROM head WHERE one = 1{lock}")
         self.is_new = row is None
@@ -106,6 +108,7 @@ class Transaction:
             else Chain(row[0], bytes(row[1]), row[2], row[3], row[4])
         )
         self.first = self.chain.seq + 1
+        # The clock may be set back; a ledger's time is not. Two replicas' clocks differ as well.
         self.now = max(time_ns() // 1000, self.chain.at)
         self.entries: list[Entry] = []
         self.fresh: list[tuple[Entry, Any]] = []  # entries with their bodies, as they were given
@@ -128,6 +131,8 @@ class Transaction:
         """What others wrote after an entry."""
         if self.chain.seq == seq:
             return []
+        # A store that was restored from an older copy. Going on would give numbers a second
+        # meaning.
         if self.chain.seq < seq:
             raise Unavailable(f"the store ends at {self.chain.seq}, but {seq} was there before")
         return entries_after(self.connection, seq, self.chain.seq)
@@ -155,6 +160,7 @@ class Transaction:
         """Add an entry."""
         entry = self.chain.add(kind, subject, body, self.now, event)
         self.entries.append(entry)
+        # Kept as objects, so that the loop need not decode what it has just encoded.
         self.fresh.append((entry, body))
         return entry
 
@@ -194,6 +200,7 @@ class Transaction:
         # In the same order everywhere, so that two replicas never wait for each other.
         tallies = [(*key, *row) for key, row in sorted(self._tallies.items())]
         connection.many(_TALLY, tallies)
+        # Last, and in the same transaction: if it is there, all it stands for is.
         values = (chain.seq, chain.hash, chain.at, chain.round, chain.events)
         if self.is_new:
             connection.rows(

@@ -56,7 +56,18 @@ def _score(rule, memory, t):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _fill_in(rule, own, contexts, work, n):  # type: ignore[no-untyped-def]
-    """Estimate, correction and bonus of every candidate."""
+    """Estimate, correction and bonus of every candidate.
+
+    The bonus says what is not known about the candidate alone: x' S_i x of an arm. Where arms come
+    once there is no such part, and it is the variance of the mean of the reference at x: the same
+    for all candidates at the same x, so it favours no group.
+
+    With true rewards, `effects` is M after truth and `distortion` is M - eta, the part of an effect
+    that is bias. What the reference itself is off by, psi_0 . x, is taken off all candidates.
+
+    A number that has overflowed is replaced before it meets another: infinity less infinity is NaN,
+    which no comparison would choose or reject.
+    """
     stays_a_function()
     d, unit = rule.n_features, own.common[REWARD_UNIT]
     weights, x = np.empty(rule.kinds.size), np.empty(d)
@@ -82,12 +93,15 @@ def _fill_in(rule, own, contexts, work, n):  # type: ignore[no-untyped-def]
         finite = abs(value) < HUGE and abs(estimate) < HUGE and abs(correction) < HUGE
         estimate = estimate if abs(estimate) < HUGE else 0.0
         correction = correction if abs(correction) < HUGE else 0.0
+        # A variance is a difference after steps of learning, so it may be slightly negative.
         bonus = unit * np.sqrt(max(variance, 0.0)) if variance < HUGE else np.inf
+        # Without any reward all candidates are tied.
         if own.common[NUMBER] == 0.0:
             bonus = np.inf
         work[ESTIMATE, i], work[CORRECTION, i] = estimate, correction
         work[WIDTH, i] = work[BONUS, i] = bonus
         work[CORRECTION_WIDTH, i] = 0.0
+        # `value` is the estimate and the correction added up in another order, see `_mean_at`.
         work[VALUE, i] = value if finite else estimate + correction
         work[UPPER, i] = estimate + bonus + correction
 

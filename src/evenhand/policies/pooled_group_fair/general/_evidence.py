@@ -83,6 +83,8 @@ def _arrival(rule: GeneralRule, own: GeneralState, flat: Flat) -> tuple[Array, A
         z = z - np.einsum("nij,ni->j", post.D, x)
         fitted += np.einsum("ni,nij,nj->", x, post.S, x)
     residual = float(y - flat.of_rewards * z @ post.M)
+    # The same rewards have also taught the effects: with g = sum (z - D_i' x), g' V g of the
+    # variance is theirs, beside x' S_i x of the arms.
     fitted += z @ post.V @ z
     sigma2 = flat.variances.sigma2[0]
     left = max(sigma2 * total - fitted, 0.1 * sigma2)

@@ -44,6 +44,7 @@ class GeneralRule(NamedTuple):
 def fill_weights(rule, arm, x, weights):  # type: ignore[no-untyped-def]
     """The weights of a candidate; that of an intersection is the product of its levels'."""
     d, fixed, a = rule.n_features, rule.levels.shape[0] > 0, rule.levels.shape[1]
+    # The first column is for all: z begins with x itself, and z z' with x x'.
     weights[0] = 1.0
     for level in range(a):
         weights[1 + level] = rule.levels[arm, level] if fixed else x[d + level]
@@ -58,6 +59,8 @@ def fill_weights(rule, arm, x, weights):  # type: ignore[no-untyped-def]
 def is_reference(rule, weights):  # type: ignore[no-untyped-def]
     """Whether a candidate has no level that the reference does not have."""
     for level in range(rule.levels.shape[1]):
+        # A candidate of whom probabilities are known is of the reference only if it cannot be of
+        # another level.
         if weights[1 + level] > 0.0 and rule.reference[1 + level] == 0.0:
             return False
     return True
@@ -78,14 +81,14 @@ class GeneralState(NamedTuple):
     arms: NDArray[np.float64]  # per arm: S (d x d), u (d), D (d x qd)
     means: NDArray[np.float64]  # (1 + qd, qd): M, and below it its covariance V
     mass: NDArray[np.float64]  # per level: the sum of its weights over all rewards
-    common: NDArray[np.float64]  # numbers as in `pooled._layout`; one over the units of features
+    common: NDArray[np.float64]  # numbers as in `pooled_group_fair._layout`; 1 / units
     # Of true rewards, first as `settled` and `settled_arms`. Then over all: z, the true reward; and
     # of those whose feedback y is known as well: z, y and 1. And per arm: x; and of those: x.
     true: NDArray[np.float64]
     true_arms: NDArray[np.float64]
     # Of those of the reference, per arm (or one row): sums of x x', x z, z^2, 1, x, z.
     true_reference: NDArray[np.float64]
-    truth: NDArray[np.float64]  # numbers as in `pooled._layout`
+    truth: NDArray[np.float64]  # numbers as in `pooled_group_fair._layout`
     # The maps of `_blend.Blend`, and their results for the effects: M after truth, M - eta, psi_0.
     m_map: NDArray[np.float64]
     m_at_0: NDArray[np.float64]
@@ -137,6 +140,8 @@ def add_reward(rule, sums, of_arms, arm, weights, x, reward):  # type: ignore[no
         if weight == 0.0:
             continue
         for k in range(d):
+            # z z' = (w w') (x) (x x'). Most weights are 0, so only the blocks of columns that the
+            # candidate has are touched.
             z, here = weight * x[k], column * d + k
             for other in range(q):
                 if weights[other] != 0.0:

@@ -124,6 +124,7 @@ def _step(rule, own, arm, weights, x, reward):  # type: ignore[no-untyped-def]
         far = max(far, abs(scaled[k]))
         for column in range(weights.size):
             z[column * d + k] = weights[column] * scaled[k]
+    # Products of up to four such numbers are still in range.
     if not far < FAR:  # so far from all others that its products may overflow
         own.common[STALE] = 1.0
         return
@@ -135,6 +136,8 @@ def _step(rule, own, arm, weights, x, reward):  # type: ignore[no-untyped-def]
             for j in range(d):
                 s[k] += row[k * d + j] * scaled[j]
             for j in range(size):
+                # g = z - D_i' x: what the reward says of the effects once the arm's own part has
+                # explained its share.
                 z[j] -= scaled[k] * row[D + k * size + j]
             scale += scaled[k] * s[k]
         for k in range(d):
@@ -181,6 +184,8 @@ def _work_out_all(rule, own):  # type: ignore[no-untyped-def]
     if not is_settled:
         sums, of_arms = own.fresh, own.fresh_arms
     unit, of_rewards = units_of(sums, size, d)
+    # Units of the settled rewards could be far too small for a fresh one that is off by many powers
+    # of ten; then those of all are taken, in which squares stay in range.
     latest, largest = units_of(own.fresh, size, d)
     far = largest / of_rewards
     for k in range(d):
@@ -226,6 +231,7 @@ def merge_general(mine: GeneralState, its: GeneralState) -> None:
     for number in (LATEST, LIMIT):
         mine.common[number] = max(mine.common[number], its.common[number])
     mine.common[NUMBER] += its.common[NUMBER]
+    # Counted, not added: both may have seen the same levels.
     mine.common[EMPTY] = np.count_nonzero(mine.mass == 0.0)
     mine.true[...] += its.true
     mine.true_arms[...] += its.true_arms

@@ -151,9 +151,13 @@ def work_out(data, kinds, variances, post):  # type: ignore[no-untyped-def]
     for i in range(n):
         _work_out_arm(data, variances, post, i, room[0], room[1])
     for k in range(size):
+        # What is left of sum (z - w (x) x) y. Where membership is fixed it is 0 but for rounding,
+        # which 1 / sigma^2 would blow up. Where arms come once nothing has been taken off, and
+        # nothing is rounding.
         small = ROUNDING * abs(data.h[k]) if n else 0.0
         post.r[k] = post.r[k] * per_noise if abs(post.r[k]) > small else 0.0
         for j in range(size):
+            # The same for the matrix, by the Cauchy-Schwarz bound of its element.
             small = ROUNDING * np.sqrt(data.G[k, k] * data.G[j, j]) if n else 0.0
             if abs(post.V[k, j]) > small:
                 post.precision[k, j] += post.V[k, j] * per_noise
@@ -174,7 +178,30 @@ def mean_weight(C, c, d):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _work_out_arm(data, variances, post, i, E, SE):  # type: ignore[no-untyped-def]
-    """S_i, u_i and D_i, and what they add to the precision of the effects."""
+    """S_i, u_i and D_i, and what they add to the precision of the effects.
+
+    The precision of the effects is sum z z' / sigma^2 less C_i S_i C_i' / sigma^4 of every arm: its
+    own part takes away what cannot be told from it. Take the blocks of two columns, with the mean
+    weights v and w, and write A for the arm's sum of x x'. Then C_i has the blocks v A + E and
+    w A + F, where E and F are what the weights vary by, and the arm takes off
+
+        (v A + E) S (w A + F) / sigma^4
+
+    S^-1 = A / sigma^2 + p I gives A S / sigma^2 = I - p S, and with it
+    A S A / sigma^4 = A / sigma^2 - p (I - p S). So the arm's part of sum z z' / sigma^2, less that,
+    is
+
+        (part of z z' - v w A - v F - w E) / sigma^2
+        + p (v w (I - p S) + (v S F + w E S) / sigma^2)  -  E S F / sigma^4
+
+    The first line is collected in `post.V` and is exactly what is left of z z' beside the means;
+    the second goes to `post.precision`. Nothing in it is of the size of A / sigma^2 where
+    membership is fixed (E = F = 0): only v w p (I - p S) is left, which is between 0 and v w p
+    however small sigma is.
+
+    D_i = S C_i' / sigma^2 has the blocks v (I - p S) + S E / sigma^2, by the same identity. Blocks
+    of sums of w x x' are symmetric, so no transposes are needed.
+    """
     stays_a_function()
     size, d, per_noise = data.h.size, variances.v.size, 1.0 / variances.sigma2[0]
     S, u, D, C, p = post.S[i], post.u[i], post.D[i], data.C[i], 1.0 / variances.tau2[0]
@@ -189,6 +216,7 @@ def _work_out_arm(data, variances, post, i, E, SE):  # type: ignore[no-untyped-d
         for k in range(d):
             S[k, k] = variances.tau2[0]
         return
+    # A / sigma^2 is positive semidefinite, so no eigenvalue is below p.
     invert(place(S, 0), p, d)
     for k in range(d):
         for j in range(d):
@@ -205,6 +233,7 @@ def _work_out_arm(data, variances, post, i, E, SE):  # type: ignore[no-untyped-d
                 for q in range(d):
                     total += S[k, q] * E[c + q, j]
                 SE[c + k, j] = total * per_noise
+                # p S is between 0 and I, so I - p S is as well.
                 D[k, c + j] = mean * ((k == j) - p * S[k, j]) + SE[c + k, j]
     for c in range(0, size, d):
         first = mean_weight(C, c, d)
@@ -256,7 +285,16 @@ def _any(E, c, d):  # type: ignore[no-untyped-def]
 
 @subroutine
 def fill_precision(kinds, variances, post, out):  # type: ignore[no-untyped-def]
-    """V^-1, from the data and the prior; returns a lower bound of its eigenvalues."""
+    """V^-1, from the data and the prior; returns a lower bound of its eigenvalues.
+
+    The prior precision has a block for every column, (1 / along - 1 / across) v v' + I / across.
+    The data add a positive semidefinite matrix, so no eigenvalue is below the smallest of the
+    blocks, which is one over the largest prior variance. Inversion uses it as the least possible
+    pivot.
+
+    The two halves of the data's part come from different products and differ in their last bits.
+    They are averaged: inversion takes the matrix as symmetric.
+    """
     stays_a_function()
     size, d = post.M.size, variances.v.size
     least = np.inf
@@ -317,6 +355,7 @@ def work_out_in(basis, kinds, variances, post):  # type: ignore[no-untyped-def]
     V = folded(folded(precision, basis, d).T, basis, d)
     invert_with_determinant(V, least)
     r, back = folded(post.r.reshape(size, 1), basis, d), basis.T
+    # Back in all columns: those outside the basis have an effect of 0, exactly, and no variance.
     half = folded(folded(V, back, d).T, back, d)
     M = np.zeros((V.shape[0], 1))
     for k in range(V.shape[0]):
@@ -340,9 +379,11 @@ def invert_with_determinant(matrix, least):  # type: ignore[no-untyped-def]
     size, total = matrix.shape[0], 0.0
     smallest = np.empty(size)
     for k in range(size):
+        # Of the diagonal before anything is subtracted from it.
         smallest[k] = max(least, 1e-11 * matrix[k, k])
     for k in range(size):
         pivot = max(matrix[k, k], smallest[k])
+        # The product of the pivots is the determinant of the matrix.
         total -= np.log(pivot)
         matrix[k, k] = 1.0
         for j in range(size):

@@ -57,6 +57,7 @@ def probe(rule, own, contexts, work, available, allowed):  # type: ignore[no-unt
         for k in range(d):
             first = (weights[leader, column] - reference) * x[leader, k]
             second = (weights[rival, column] - reference) * x[rival, k]
+            # k, whose product with M is the difference of the corrections of leader and rival.
             difference[column * d + k] = first - second
     for k in range(q * d):
         for j in range(q * d):
@@ -109,7 +110,16 @@ def _of_averages(own, weights, x, at):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _gain(rule, own, i, weights, x, spread):  # type: ignore[no-untyped-def]
-    """By how much a reward of candidate i reduces the variance of the difference."""
+    """By how much a reward of candidate i reduces the variance of the difference.
+
+    The difference of the corrections is k . M, with the variance k' V k. For M, a reward of the
+    candidate is one of g . M with the variance c = x' S_i x + sigma^2, where g = z - D_i' x. It
+    takes V g g' V / (g' V g + c) off V, and so
+
+        (k' V g)^2 / (g' V g + x' S_i x + sigma^2)
+
+    off the variance of the difference. `spread` is V k.
+    """
     stays_a_function()
     d, size = x.size, spread.size
     g, variance, covariance = np.empty(size), own.common[SIGMA2], 0.0

@@ -42,6 +42,8 @@ def _take(rule, own, arm, x, value, observed):  # type: ignore[no-untyped-def]
     fill_weights(rule, arm, x, weights)
     add_reward(rule, own.true, own.true_arms, arm, weights, x, value)
     has_feedback = observed == observed
+    # Behind the sums that `add_reward` makes: sum z and sum r, from which an offset can be added
+    # later; and, of those with a known feedback y, sum z, sum y and 1, for the test of arrival.
     first, of_arm = size * size + size + 2, size * d + d + 1
     last = first + size + 1
     for column in range(q):
@@ -88,6 +90,8 @@ def show(rule, own):  # type: ignore[no-untyped-def]
     after_truth(own, own.means[0], M, e)
     for k in range(size):
         own.after[0, k] = M[k]
+        # What is distortion in an effect: the effect less the true difference eta. The column of
+        # all has no eta.
         own.after[1, k] = M[k] - e[k - d] if k >= d else M[k]
     for k in range(d):
         own.after[2, k] = e[size - d + k] if rule.free else 0.0

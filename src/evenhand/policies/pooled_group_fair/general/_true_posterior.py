@@ -4,9 +4,9 @@ A candidate with weights w has the bias, at a context x,
 
     psi = (w - ref) (x) x . (M - eta) + psi_0 . x     eta ~ N(0, kappa^2 I), psi_0 ~ N(0, Omega)
 
-as in `pooled._true_posterior`: eta is how much better a level or an intersection truly is,
-and psi_0 is the bias of the reference itself, 0 where it is named; Omega is the sum of those of all
-attributes. So with f = ((w - ref) (x) x, -x) and e = (eta, psi_0), its true reward is
+as in `pooled_group_fair._true_posterior`: eta is how much better a level or an intersection truly
+is, and psi_0 is the bias of the reference itself, 0 where it is named; Omega is the sum of those of
+all attributes. So with f = ((w - ref) (x) x, -x) and e = (eta, psi_0), its true reward is
 
     ref (x) x . M + f . e + delta_i . x + noise(sigma_z^2)
 
@@ -71,6 +71,8 @@ def blend_in(data, kinds, variances, post, truth, reference, basis, sigma2, kapp
     precision = np.empty((size, size))
     least = fill_precision(kinds, variances, post, precision)
     if basis.size:
+        # From here on M stands for basis' M. e keeps all of its columns, because its prior is not
+        # flat.
         info = Information(
             folded(folded(info.mm, basis, d).T, basis, d),
             folded(info.me, basis, d),
@@ -110,6 +112,8 @@ def _against(table, reference, d, out):  # type: ignore[no-untyped-def]
     size = reference.size * d
     for j in range(table.shape[1]):
         for k in range(d, size):
+            # (w - ref) (x) x, without the column of all, in which a candidate and the reference
+            # agree. For the numbers of psi_0, where there are any, the rows are those of -x.
             out[k - d, j] = table[k, j] - reference[k // d] * table[k % d, j]
         for k in range(size - d, out.shape[0]):
             out[k, j] = -table[k % d, j]
@@ -127,7 +131,17 @@ def _against_both(G, reference, d, n_e):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _look_at_once(truth, reference, sigma2, d, info):  # type: ignore[no-untyped-def]
-    """The information of truth where arms come once."""
+    """The information of truth where arms come once.
+
+    There is no delta, so the log-likelihood of true rewards is that of a regression on ref (x) x
+    for M and on f for e, with the noise sigma_z^2:
+
+        mm = ref ref' (x) sum x x'    me = ref (x) sum x f'    ee = sum f f'    all over sigma_z^2
+        of_m = ref (x) sum x z        of_e = sum f z
+
+    where z is the true reward. Of the candidate's own weights w only the true difference eta is
+    left, in f . e. The rest of (w - ref) (x) x . M is bias, which a true reward does not have.
+    """
     stays_a_function()
     size, n_e = truth.h.size, info.of_e.size
     of_values, Cf = np.empty((n_e, 1)), np.empty((n_e, d))
@@ -175,10 +189,13 @@ def _information_of_truth(data, variances, post, truth, reference, sigma2, info)
             continue
         for k in range(d):
             b[k] = truth.b[i, k] / sigma2
+            # E sum_b is what the arm is after feedback and truth, if its mean is 0: the value of e
+            # is the part of sum f z that this does not explain.
             sum_b[k] = b[k] + data.b[i, k] / variances.sigma2[0]
             for c in range(d):
                 A[k, c] = truth.C[i, k, c] / sigma2
                 own[k, c] = data.C[i, k, c] / variances.sigma2[0]
+            # S_i^-1 from its parts, without the rounding of an inverse.
             own[k, k] += p
             for c in range(size):
                 B[k, c] = (reference[c // d] if c % d == k else 0.0) - post.D[i, k, c]
@@ -198,6 +215,8 @@ def _information_of_truth(data, variances, post, truth, reference, sigma2, info)
     # This keeps the arrays alive up to here: their places are in use.
     A[0, 0] = E[0, 0] = own[0, 0] = part[0, 0] = b[0] = 0.0
     for k in range(n_e):
+        # As in `_posterior.work_out`: where membership is fixed the rest is 0, and a remainder of
+        # rounding must not be divided by a small sigma_z^2.
         small = ROUNDING * abs(truth.h[k % d])
         if abs(of_rest[k, 0]) > small:
             info.of_e[k] += of_rest[k, 0] / sigma2
@@ -223,7 +242,17 @@ def _take_apart(C, reference, d, a, Ef):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _take_off(truth, i, a, Ef, rest, of_rest):  # type: ignore[no-untyped-def]
-    """Subtract the part of the mean of an arm's f from the sums of f f' and f z."""
+    """Subtract the part of the mean of an arm's f from the sums of f f' and f z.
+
+    With f = a (x) x + rho, and Ef the arm's sum of rho x',
+
+        sum f f' = a a' (x) A + a (x) Ef' + its transpose + sum rho rho'
+        sum f z  = a (x) b + sum rho z
+
+    What is subtracted from sum f f' of all is everything but the last term. So `rest` ends as the
+    sum of rho rho' over all arms, and `of_rest` as that of rho z. They are the part of true rewards
+    that does not pass through the arm's own delta, and where membership is fixed they are 0.
+    """
     stays_a_function()
     d = Ef.shape[1]
     for k in range(a.size):
@@ -297,7 +326,17 @@ def after_truth(out, means, M, e):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _noise_of_truth(post, truth, reference, basis, known, out):  # type: ignore[no-untyped-def]
-    """sigma_z^2 from the residuals of true rewards."""
+    """sigma_z^2 from the residuals of true rewards.
+
+    With g_i = ref (x) I . M + u_i - D_i M, the coefficients of an arm after truth but for its own
+    delta, the residual of a true reward is z - g_i . x - f . e. Squared and summed,
+
+        z'z - 2 e . sum f z + e' (sum f f') e
+        + sum_i (g_i' A_i g_i - 2 g_i . b_i + 2 g_i' (sum x f') e)
+
+    Given feedback, delta_i is only known up to S_i, so these squares are too large by tr(S_i A_i)
+    on average; that is taken off. How many numbers of M and e truth has fitted is in `out`.
+    """
     stays_a_function()
     size, n_e = post.M.size, out.n.size
     n, d = truth.b.shape
@@ -307,6 +346,7 @@ def _noise_of_truth(post, truth, reference, basis, known, out):  # type: ignore[
     M = np.empty(means.size)
     after_truth(out, means, M, e)
     if basis.size:
+        # Back from the basis to all columns.
         M = folded(M.reshape(M.size, 1), basis.T, d).reshape(size)
     of_values, Cf, C = np.empty((n_e, 1)), np.empty((n_e, d)), np.empty((size, d))
     _against(truth.h.reshape(size, 1), reference, d, of_values)

@@ -34,9 +34,13 @@ GRID = (1e-7, 1e-4, 3.2e-4, 1e-3, 3.2e-3, 1e-2, 3.2e-2, 1e-1, 0.32, 1.0)
 
 @subroutine
 def _pooled(data, d):  # type: ignore[no-untyped-def]
-    """X'X / N of all rewards, their mean square, and that around one regression for all."""
+    """X'X / N of all rewards, their mean square, and that around one regression for all.
+
+    The first d rows and columns of z z' are x x', because the weight of the first column is 1. The
+    regression ignores groups and arms: its residuals say how much there is for arms, groups and
+    noise to share, whatever the level of rewards is, and set the start of sigma^2 and tau^2.
+    """
     stays_a_function()
-    # The first rewards to come may be of rounds after the limit: then nothing is settled yet.
     number, M = max(data.total[1], 1.0), np.empty((d, d))
     square = data.total[0] / number
     unexplained = square
@@ -50,6 +54,7 @@ def _pooled(data, d):  # type: ignore[no-untyped-def]
         for k in range(d):
             for j in range(d):
                 inverse[k, j] = data.G[k, j]
+            # A relative ridge: in these units the diagonal of X'X is N.
             inverse[k, k] += 1e-10 * number
         invert(place(inverse, 0), 1e-10 * number, d)
         for k in range(d):
@@ -61,7 +66,14 @@ def _pooled(data, d):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _residual(data, post):  # type: ignore[no-untyped-def]
-    """The sum of squared residuals, and that of the squares of what is the arms' own."""
+    """The sum of squared residuals, and that of the squares of what is the arms' own.
+
+    A residual is y - z . M - delta_i . x, with delta_i^ = u_i - D_i M. Squared and summed,
+
+        y'y - 2 h . M + M' G M  +  sum_i delta_i . (A_i delta_i - 2 (b_i - C_i' M))
+
+    so the sums suffice, and rows are not needed. An arm without rewards has u = 0 and D = 0.
+    """
     stays_a_function()
     size, d = post.M.size, data.b.shape[1]
     residual, spread, delta = data.total[0], 0.0, np.empty(d)
@@ -90,7 +102,11 @@ def _residual(data, post):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _trace_of_arms(data, post, tau2):  # type: ignore[no-untyped-def]
-    """The sum of the variances of what is the arms' own: of S_i + D_i V D_i'."""
+    """The sum of the variances of what is the arms' own: of S_i + D_i V D_i'.
+
+    delta_i = u_i - D_i M + an error with the variance S_i, and M has the variance V. The trace over
+    tau^2 is how much of the prior's n d numbers has not been learned.
+    """
     stays_a_function()
     size, d, total = post.M.size, data.b.shape[1], 0.0
     for i in range(data.number.size):
@@ -111,7 +127,13 @@ def _trace_of_arms(data, post, tau2):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _of_column(post, v, column, out):  # type: ignore[no-untyped-def]
-    """The square of an effect along v and across it, and the same parts of its variance."""
+    """The square of an effect along v and across it, and the same parts of its variance.
+
+    The prior has one variance along v and another across it, so an effect m counts as (v . m)^2 and
+    |m|^2 - (v . m)^2, and its variance as v' V v and tr V - v' V v. Squares and variances are kept
+    apart, because both are needed: E m^2 is their sum, and 1 less the variance over the prior's is
+    how many numbers data determine.
+    """
     stays_a_function()
     d = v.size
     along = squared = variance = trace = 0.0
@@ -144,6 +166,7 @@ def chances(kinds, variances, post, kappa2):  # type: ignore[no-untyped-def]
             twice += post.M[k] * post.r[k]
         prior_weight = 0.5 if step == 0 else GRID[step] ** 0.25
         out[step] = 0.5 * twice + np.log(prior_weight)
+    # Only ratios matter; the largest is 1, so nothing overflows.
     out = np.exp(out - np.max(out))
     return out / np.sum(out)
 
@@ -165,6 +188,8 @@ def _set_intersections(kinds, variances, post, kappa2):  # type: ignore[no-untyp
                 precision += post.precision[k, k]
                 numbers += 1.0
     for step in range(len(GRID)):
+        # The mean part is f = sum w k P / (1 + k P), and the variance k* with k* P / (1 + k* P) = f
+        # is sum (w k / (1 + k P)) / sum (w / (1 + k P)).
         share = weights[step] / (1.0 + GRID[step] * kappa2 * precision / numbers)
         mean += share * GRID[step] * kappa2
         total += share
@@ -191,6 +216,7 @@ def estimate_variances(data, kinds, n_kinds, known_sigma2, d):  # type: ignore[n
         np.full(n_kinds, START * kappa2),
         v,
     )
+    # The mean of all groups is known only by its order of magnitude.
     variances.along[0] = 100.0 * kappa2
     variances.along[n_kinds - 1] = variances.across[n_kinds - 1] = GRID[0] * kappa2
     counted = np.zeros(n_kinds)
@@ -200,11 +226,15 @@ def estimate_variances(data, kinds, n_kinds, known_sigma2, d):  # type: ignore[n
     squares = np.empty(n_kinds)
     for step in range(STEPS):
         work_out(data, kinds, variances, post)
+        # Every second step, after the other variances have moved: the grid takes as many inversions
+        # as it has values.
         if counted[n_kinds - 1] > 0.0 and step % 2 == 1:
             _set_intersections(kinds, variances, post, kappa2)
             work_out_effects(kinds, variances, post)
         residual, spread = _residual(data, post)
         fitted, trace = 0.0, _trace_of_arms(data, post, variances.tau2[0])
+        # Effective numbers: n d less what the data have left open, of the arms' own parts; then the
+        # same of the effects, and what remains of N is for sigma^2.
         freedom[1] = max(n * d - trace / variances.tau2[0], 0.0)
         squares[:] = 0.0
         for column in range(kinds.size):
@@ -220,6 +250,7 @@ def estimate_variances(data, kinds, n_kinds, known_sigma2, d):  # type: ignore[n
         variances.tau2[0] = min(max(tau2, LEAST * kappa2), MOST_SPREAD * square)
         for kind in range(n_kinds - 1):
             if d > 1:
+                # Effects of levels are around a mean that is estimated too, which takes one.
                 numbers = counted[kind] * (d - 1.0) - (kind > 0)
                 across = max(squares[kind] / max(numbers, 1.0), LEAST * kappa2)
                 variances.across[kind] = min(across, MOST_SPREAD * square)

@@ -38,7 +38,18 @@ FLAT = 1e6
 
 @compiled
 def _flat_posterior(sums, of_arms, kinds, n_kinds, known_sigma2, basis, size, d):  # type: ignore[no-untyped-def]
-    """The posterior with flat levels, and by how much the variance of intersections changes it."""
+    """The posterior with flat levels, and by how much the variance of intersections changes it.
+
+    Only few numbers determine k, the variance of intersections. A report that took one value for
+    the truth would be too certain, so k is averaged over its grid. By the law of total variance,
+    the variance of an effect is then the mean of its variances given k plus the variance of its
+    means given k. The first is close to the variance at the mean of k, which is used. For the
+    second the effects have to be worked out again at every k: `more` collects the products of how
+    far they move, weighted by how likely the k is. It is a covariance, because contrasts of effects
+    move less than effects do.
+
+    How likely every k is comes from the model's own priors; only the effects get flat ones.
+    """
     n = of_arms.shape[0]
     unit, of_rewards = units_of(sums, size, d)
     data = blank_data(n, size, d)
@@ -54,6 +65,7 @@ def _flat_posterior(sums, of_arms, kinds, n_kinds, known_sigma2, basis, size, d)
         for step in range(len(GRID)):
             mean += weights[step] * GRID[step] * kappa2
         variances.along[last] = variances.across[last] = mean
+    # Flat beside the largest variance of the model, so that it is flat for all kinds.
     flat = FLAT * max(np.max(variances.along[1:]), np.max(variances.across[1:]))
     for kind in range(n_kinds - 1):
         variances.along[kind] = variances.across[kind] = flat
@@ -135,6 +147,10 @@ class GeneralBeliefs:
         self.noise = rho * float(np.sqrt(variances.sigma2[0]))
         self.spread = rho * float(np.sqrt(self._tau2)) if self.recurs else 0.0
         self.effects = rho * self._post.M.reshape(q, d) / self.units
+        # A width needs the part of V that is proportional to tau^2, whose degrees of freedom are
+        # others than those of sigma^2. It is tau^2 dV/dtau^2. The rewards of an arm have the
+        # covariance sigma^2 I + tau^2 X X', and X' times its inverse times Z is p D_i. So V^-1
+        # changes by -p^2 D_i' D_i for each unit of tau^2, and V by p^2 V (sum D_i' D_i) V.
         # The variance of effects, and its part proportional to tau^2: V (sum D_i' D_i) V / tau^2.
         V, D = self._post.V, self._post.D.reshape(-1, q * d)
         self._V_tau = V @ (D.T @ D) @ V / self._tau2 if self.recurs else np.zeros_like(V)
@@ -160,6 +176,7 @@ class GeneralBeliefs:
             s = np.einsum("nij,nj->ni", self._post.S, x)
             estimate = np.einsum("ni,ni->n", self._post.u, x)
             z = z - np.einsum("nij,ni->nj", self._post.D, x)
+            # The same derivative of S_i: tau^2 dS/dtau^2 = p S S.
             own, own_tau = np.einsum("ni,ni->n", s, x), np.einsum("ni,ni->n", s, s) / self._tau2
         if corrected:
             z = z + np.einsum("nq,nk->nqk", self.weights - weights, x).reshape(n, -1)
@@ -194,6 +211,7 @@ class GeneralBeliefs:
         count = len(beyond)
         if not self.number or not count:
             return np.zeros(count)
+        # Intersections are the last columns.
         V = self._post.V[-count * d :, -count * d :].reshape(count, d, count, d)
         left = np.einsum("ic,ckek,ie->i", beyond, V, beyond) / d
         prior = self._of_cells * (beyond**2).sum(axis=1)
@@ -202,16 +220,28 @@ class GeneralBeliefs:
         return np.where(prior > 1e-9 * self._of_cells, share, np.nan)
 
     def _floor(self, weights: Array) -> Array:
-        """Per unit of context: the standard deviation left if every arm were known exactly."""
+        """Per unit of context: the standard deviation left if every arm were known exactly.
+
+        With every theta_i known, the effects M still rest on n arms alone: theta_i = w_i . M +
+        delta_i is a regression with the noise tau^2, whatever the number of rewards. Its posterior
+        variance is that of the contrast in (diag(1 / prior) + W' W / tau^2)^-1, and delta is alike
+        in all features, so the floor is that times |x|.
+        """
         if not self.recurs or self.groups.changes:
             return np.zeros(len(weights))
         arms, kinds = self.design.weights(self.design.levels), self.design.kinds
+        # The last kind is that of intersections, if there are any; otherwise it is that of the last
+        # attribute, and all priors are flat.
         prior = np.where(kinds == kinds.max(), self._of_cells, self._flat)
         prior = prior if len(self.design.cells) else np.full(len(kinds), self._flat)
         arms, weights, prior = arms @ self.basis, weights @ self.basis, prior @ self.basis
         # The inverse of diag(1 / prior) + arms' arms / tau2, in a form that no small tau2 breaks.
+        # In units of the prior's standard deviations the matrix is I + (W root)' (W root) / tau^2,
+        # which has the singular vectors of W root and the variances tau^2 / (tau^2 + s^2). No large
+        # number is inverted.
         root = np.sqrt(prior)
         _, sizes, V = np.linalg.svd(arms * root)
+        # Directions that no arm shows have s = 0 and keep their prior variance.
         sizes = np.pad(sizes, (0, len(V) - len(sizes)))
         variance = ((weights * root) @ V.T) ** 2 @ (self._tau2 / (self._tau2 + sizes**2))
         floor: Array = np.sqrt(np.maximum(variance, 0.0))
