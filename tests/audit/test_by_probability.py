@@ -47,6 +47,20 @@ def against_first(fitted, d):
     return apart @ np.asarray(fitted.params), np.sqrt(np.diag(covariance))
 
 
+def test_the_scale_of_weights_does_not_matter():
+    """It changed the degrees of freedom: what could be detected was .18 or .92 by the scale."""
+    log, _ = made(7, n=600)
+    log["w"] = np.random.default_rng(0).uniform(0.5, 2.0, len(log))
+    tables = [
+        eh.audit(
+            log.assign(w=log["w"] * scale), group_probability=GROUPS, reference="a", weight="w"
+        ).bias.by_group.select_dtypes("number")
+        for scale in (1e-3, 1.0, 1e6)
+    ]
+    for table in tables[1:]:
+        np.testing.assert_allclose(table, tables[0], rtol=1e-7)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["plain", "weights", "clusters"])
 def test_is_the_regression_on_features_times_probabilities(how):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import stdtrit
 from statsmodels.stats.oaxaca import OaxacaBlinder
 
 import evenhand as eh
 from audit_logs import page_of
 from evenhand._columns.column import Column
-from evenhand.audit._inference.decomposition import averages, decomposition, welch
+from evenhand.audit._inference.decomposition import decomposition, welch
+from evenhand.audit._inference.group_averages import averages
 from evenhand.bias import Statistics, bias_report
 
 PARTS = ["estimate", "low", "high"]
@@ -199,3 +201,85 @@ def test_detectable_sizes_are_found_with_80_percent():
         row = summed_up(log_of(2000 + seed, gap=size))[1].by_group.loc["F"]
         detected += not row["simultaneous_low"] <= 0.0 <= row["simultaneous_high"]
     assert 289 <= detected <= 348
+
+
+# Rows that depend on each other, or weigh differently ---------------------------------------------
+
+
+def test_weights_that_are_all_alike_and_clusters_of_one_row_change_nothing():
+    log = log_of(21).assign(twice=2.0, own=range(600))
+    plain = parts_of(eh.audit(log, reference="M", errors="robust", leave_out=["twice", "own"]))
+    weighted = eh.audit(log, reference="M", errors="robust", weight="twice", leave_out=["own"])
+    clustered = eh.audit(log, reference="M", cluster="own", leave_out=["twice"])
+    for audit in (weighted, clustered):
+        table = parts_of(audit)[PARTS].astype(float)
+        np.testing.assert_allclose(table, plain[PARTS].astype(float), rtol=2e-3)
+
+
+def test_a_weighted_gap_has_the_error_of_weighted_means():
+    """sum w^2 (y - mean)^2 / (sum w)^2 per group, and as many rows as have this sum of squares."""
+    log = log_of(22)
+    log["weight"] = np.random.default_rng(0).choice([1.0, 40.0], len(log), p=[0.9, 0.1])
+    means, variances, freedom = [], [], []
+    for _, part in log.groupby("group"):
+        w, y = part["weight"].to_numpy(), part["reward"].to_numpy()
+        mean, rows = np.average(y, weights=w), w.sum() ** 2 / np.sum(w**2)
+        means.append(mean)
+        variances.append(np.sum((w * (y - mean)) ** 2) / w.sum() ** 2 * rows / (rows - 1.0))
+        freedom.append(rows - 1.0)
+    total = sum(variances)
+    many = total**2 / sum(v**2 / f for v, f in zip(variances, freedom, strict=True))
+    half_width = stdtrit(many, 0.975) * np.sqrt(total)
+    row = parts_of(eh.audit(log, reference="M", weight="weight")).loc[("unadjusted", "")]
+    expected = means[0] - means[1]
+    assert row["estimate"] == pytest.approx(expected, abs=1e-12)
+    assert row["low"] == pytest.approx(expected - half_width, abs=1e-9)
+    assert row["high"] == pytest.approx(expected + half_width, abs=1e-9)
+
+
+def test_the_scale_of_weights_does_not_matter():
+    log = log_of(23)
+    log["weight"] = np.random.default_rng(1).choice([1.0, 5.0], len(log))
+    tables = [
+        parts_of(eh.audit(log.assign(weight=log["weight"] * scale), weight="weight"))[PARTS]
+        for scale in (1e-3, 1.0, 1e6)
+    ]
+    for table in tables[1:]:
+        np.testing.assert_allclose(table.astype(float), tables[0].astype(float), rtol=1e-7)
+
+
+def dependent_log(seed: int, kind: str) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Groups differ by 0.5 in x, whose coefficient is 0.7: 0.35 is explained, and nothing left."""
+    rng = np.random.default_rng(seed)
+    judge = np.repeat(np.arange(60), 20)
+    n = len(judge)
+    of_judge = rng.choice(["F", "M"], 60)[judge]
+    group = of_judge if kind == "nested clusters" else rng.choice(["F", "M"], n)
+    x, noise = rng.normal(size=n), rng.normal(size=n)
+    if kind == "weights":
+        weight = np.where(rng.random(n) < 0.1, 100.0, 1.0)
+        more: dict[str, object] = {"weight": weight}
+    else:  # those of a judge are alike
+        x, noise = rng.normal(size=60)[judge] + 0.2 * x, noise + 0.5 * rng.normal(size=60)[judge]
+        more = {"cluster": judge}
+    x = x + 0.5 * (group == "F")
+    log = pd.DataFrame({"group": group, "x": x, "reward": 1.0 + 0.7 * x + noise, **more})
+    return log, dict.fromkeys(more, next(iter(more)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["weights", "nested clusters", "crossing clusters"])
+def test_intervals_cover_where_rows_depend_on_each_other_or_weigh_differently(kind):
+    """Of 60 logs each misses in 5 %: more than 11 in one of 25,000 tests.
+
+    As if rows were independent and of one weight, they missed in 49 % of logs with nested clusters,
+    and in 33 % (explained) and 52 % (unadjusted) of those with weights.
+    """
+    misses = dict.fromkeys(["explained", "unadjusted"], 0)
+    for seed in range(60):
+        log, roles = dependent_log(3000 + seed, kind)
+        parts = parts_of(eh.audit(log, reference="M", windows=0, **roles))
+        for part in misses:
+            row = parts.loc[(part, "")]
+            misses[part] += not row["low"] <= 0.35 <= row["high"]
+    assert max(misses.values()) <= 11, misses

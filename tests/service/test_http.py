@@ -9,6 +9,7 @@ import pytest
 import evenhand as eh
 import waiting
 from commands import evenhand
+from evenhand.service._page_requests import local
 from evenhand.service.config import load
 from forking import Forked
 from serving import (
@@ -371,3 +372,12 @@ def test_too_many_requests_are_told_when_to_retry(nursery, tmp_path):
 def test_the_rate_is_limited_by_default(tmp_path):
     assert load(write_config(tmp_path)).server.rate == 1000
     assert load(write_config(tmp_path, server="rate = 0")).server.rate == 0
+
+
+@pytest.mark.parametrize(
+    ("after", "to"),
+    [("/model?a=%20", "/model?a=%20"), ("", "/"), ("model", "/"), ("https://other", "/")]
+    + [(after, "/") for after in ("//other", "/\\other", "/\t/other", "/\r\nx: y", "/\0", "/ü")],
+)
+def test_a_login_leads_to_pages_of_the_service_only(after, to):
+    assert local(after) == to

@@ -10,7 +10,8 @@ import pandas as pd
 
 from evenhand.audit._inference.bias_by_window import Windows
 from evenhand.audit._inference.cluster_reward_means import of_groups
-from evenhand.audit._inference.decomposition import averages, decomposition, unadjusted_by
+from evenhand.audit._inference.decomposition import decomposition, unadjusted_by
+from evenhand.audit._inference.group_averages import averages, dependent_averages
 from evenhand.audit._inference.leakage import giveaways
 from evenhand.audit._inference.logistic_groups import LogisticFit
 from evenhand.audit._inference.logistic_parts import by_logistic
@@ -126,7 +127,11 @@ def _explained(
         metrics: of the rows that the regressions use.
         chances: the logistic models, where their form is the one that holds.
     """
-    centred, means = fitted.centred, averages(fitted.stats)
+    centred, rows = fitted.centred, fitted.rows
+    dependent = {"w", "c"} & set(rows.columns)
+    means = (
+        dependent_averages(run.source, rows, fitted.stats) if dependent else averages(fitted.stats)
+    )
     unadjusted = unadjusted_by(metrics, centred.groups, means, weighted=run.weighted)
     explained = decomposition(
         believed, means, centred._columns, unadjusted, within=believed is not centred

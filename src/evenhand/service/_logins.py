@@ -11,7 +11,7 @@ from evenhand.service._asgi import Answer, Request, in_thread
 from evenhand.service._auth import Caller
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Call
-from evenhand.service._page_requests import COOKIE, cookie_of, form_of, to
+from evenhand.service._page_requests import COOKIE, cookie_of, form_of, local, to
 from evenhand.service._problems import Problem
 
 if TYPE_CHECKING:
@@ -58,8 +58,7 @@ class Logins:
         cookie, _ = ask.answer
         secure = "; Secure" if self.service.config.server.https else ""
         value = f"{COOKIE}={cookie}; HttpOnly; SameSite=Lax; Path=/; Max-Age={_auth.SESSION}"
-        local = after if after.startswith("/") and not after.startswith(("//", "/\\")) else "/"
-        return to(local, ((b"set-cookie", f"{value}{secure}".encode()),))
+        return to(local(after), ((b"set-cookie", f"{value}{secure}".encode()),))
 
     async def _first(self, name: str, password: str, token: str) -> tuple[list[str] | None, str]:
         """Make a login with a token, which this uses up."""

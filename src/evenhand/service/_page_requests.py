@@ -64,6 +64,21 @@ def is_same(given: str, expected: str) -> bool:
     return bool(expected) and hmac.compare_digest(given.encode(), expected.encode())
 
 
+def local(after: str) -> str:
+    """Where to go after a login, if that is a page of this service; the first page otherwise.
+
+    Browsers drop tabs and line breaks from addresses, so "/\\t/other" is another host, and a line
+    break would end the header.
+
+    Example:
+        >>> from evenhand.service._page_requests import local
+        >>> local("/decisions?arm=3"), local("//other.example"), local("/\\t/other.example")
+        ('/decisions?arm=3', '/', '/')
+    """
+    is_page = after.startswith("/") and not after.startswith(("//", "/\\"))
+    return after if is_page and after.isascii() and after.isprintable() else "/"
+
+
 def to(path: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Answer:
     """A redirect after a form. 303 makes the browser ask by GET, so reloading sends nothing again.
 

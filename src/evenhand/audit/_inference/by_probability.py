@@ -112,7 +112,9 @@ def fit_mixture(source: Source, rows: Any, m: int, d: int, names: tuple[str, ...
     plain, of_plain = _averages(source, rows, fits, inverse, vectors.reshape(m, d), whole)
     # sum p_g^2 is at most sum p_g, with equality where all probabilities are 0 or 1: rows that may
     # be of any group say less of each.
-    freedom = np.array([blocks[g, 0, g, 0] for g in range(m)]) - d
+    # Weights count relative to their mean, so that their scale does not matter.
+    rows_per_weight = n / cells.gram[0, 0, 0]
+    freedom = np.array([blocks[g, 0, g, 0] for g in range(m)]) * rows_per_weight - d
     if clustered:
         freedom = np.minimum(freedom, clusters - 1.0)
     return Mixture(
@@ -120,7 +122,7 @@ def fit_mixture(source: Source, rows: Any, m: int, d: int, names: tuple[str, ...
         covariances=covariance.reshape(m, d, m, d).transpose(0, 2, 1, 3),
         plain=plain,
         plain_covariance=rough * of_plain,
-        n=whole[:, 0, 0] * n / cells.gram[0, 0, 0],
+        n=whole[:, 0, 0] * rows_per_weight,
         freedom=np.maximum(freedom, 1.0),
         gram=whole,
         moment=moment.reshape(m, d),

@@ -202,16 +202,8 @@ def cluster_products(
     sums = {f"s{i}": score.sum() for i, score in enumerate(scores)}
     again = counted_again(rows)
     by_cluster = rows.group_by(["k", "c"]).aggregate(**sums, **again)
-    products = np.zeros((len(fits.labels), len(fits.labels), d, d))
-    pairs = [(i, j) for i in range(d) for j in range(i, d)]
-    own = {f"p{i}_{j}": (by_cluster[f"s{i}"] * by_cluster[f"s{j}"]).sum() for i, j in pairs}
-    own |= {name: by_cluster[name].sum() for name in again}
-    frame = fetch_by(source, by_cluster, ["k"], own)
-    check_same_rows(source, frame, fits)
-    for row in frame.to_dict(orient="records"):
-        k = int(row["k"])
-        for i, j in pairs:
-            products[k, k, i, j] = products[k, k, j, i] = row[f"p{i}_{j}"]
+    counted = {name: by_cluster[name].sum() for name in again}
+    products = _own_products(source, by_cluster, d, counted, fits)
     # A join of clusters with themselves is the slow part; without crossing it would find nothing.
     if not crossing:
         return products
@@ -231,4 +223,24 @@ def cluster_products(
         k, other = int(row["k"]), int(row["l"])
         block = np.array([[row[f"p{i}_{j}"] for j in range(d)] for i in range(d)])
         products[k, other], products[other, k] = block, block.T
+    return products
+
+
+def row_products(source: Source, rows: Any, scores: Sequence[Any], fits: Fits) -> Array:
+    """The same where every row is a cluster of its own: the sum over rows of s s'."""
+    table = rows.mutate(**{f"s{i}": score for i, score in enumerate(scores)})
+    return _own_products(source, table, len(scores), counted_again(table), fits)
+
+
+def _own_products(source: Source, table: Any, d: int, counted: dict[str, Any], fits: Fits) -> Array:
+    """The products of each regression's own scores; those of two regressions are 0."""
+    products = np.zeros((len(fits.labels), len(fits.labels), d, d))
+    pairs = [(i, j) for i in range(d) for j in range(i, d)]
+    own = {f"p{i}_{j}": (table[f"s{i}"] * table[f"s{j}"]).sum() for i, j in pairs}
+    frame = fetch_by(source, table, ["k"], own | counted)
+    check_same_rows(source, frame, fits)
+    for row in frame.to_dict(orient="records"):
+        k = int(row["k"])
+        for i, j in pairs:
+            products[k, k, i, j] = products[k, k, j, i] = row[f"p{i}_{j}"]
     return products

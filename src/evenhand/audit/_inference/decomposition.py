@@ -17,17 +17,18 @@ mean rewards: the difference is a part of its own, for who met which arm, or who
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
 from evenhand._columns.column import Column
+from evenhand.audit._inference.group_averages import Averages
 from evenhand.bias._contrasts import compare
 from evenhand.bias._fit import ARMS
 from evenhand.bias.report import BiasReport
-from evenhand.bias.statistics import Array, Statistics, totals
+from evenhand.bias.statistics import Array
 from evenhand.fairness._comparisons import divided
 from evenhand.fairness._group_metrics import BY_REWARD as SELECTED
 
@@ -45,44 +46,6 @@ Unadjusted = Callable[[int, int, float], Interval]  # group, reference and level
 Part = tuple[str, str, str, float, float, float, str]  # a row, as COLUMNS says
 
 
-class Averages(NamedTuple):
-    """Of each group: the average context, its sampling covariance, and the mean reward."""
-
-    context: Array  # (groups, d)
-    covariance: Array  # (groups, d, d): of the average, not of single contexts
-    reward: Array  # (groups,)
-    variance: Array  # (groups,): of the mean reward
-    freedom: Array  # (groups,)
-
-
-def averages(stats: Statistics, inflation: Array | None = None) -> Averages:
-    """The averages of the groups from their sums.
-
-    Args:
-        stats: with the intercept as the first feature.
-        inflation: how much larger variances of means are because rows belong together.
-    """
-    many = len(stats.groups)
-    gram, moment, square = (
-        totals(part, stats.of, many) for part in (stats.gram, stats.moment, stats.square)
-    )
-    n = np.bincount(stats.of, stats.n, many).astype(np.float64)
-    weight = np.maximum(gram[:, 0, 0], 1e-300)
-    context, reward = gram[:, 0] / weight[:, None], moment[:, 0] / weight
-    # With the divisor n; divided by n - 1 it is the covariance of the average.
-    inside = gram / weight[:, None, None] - context[:, :, None] * context[:, None, :]
-    spread = np.maximum(square / weight - reward**2, 0.0)
-    rows = np.maximum(n - 1.0, 1e-300)
-    more = np.ones(many) if inflation is None else inflation
-    return Averages(
-        context,
-        inside * (more / rows)[:, None, None],
-        reward,
-        spread * more / rows,
-        np.maximum(n - 1.0, 1.0),
-    )
-
-
 def welch(means: Averages) -> Unadjusted:
     """The difference of two mean rewards, with Welch's interval.
 
@@ -95,12 +58,14 @@ def welch(means: Averages) -> Unadjusted:
     """
 
     def interval(group: int, reference: int, level: float) -> Interval:
-        parts = means.variance[[group, reference]]
+        pair = [group, reference]
+        parts, own = np.diag(means.of_rewards)[pair], means.freedom[pair]
         estimate = float(means.reward[group] - means.reward[reference])
-        total = parts.sum()
+        total = parts.sum() - 2.0 * means.of_rewards[group, reference]
         if not total > 0.0:
             return estimate, estimate, estimate
-        freedom = total**2 / np.sum(parts**2 / means.freedom[[group, reference]])
+        # Satterthwaite's sum is for independent variances.
+        freedom = own.min() if means.shared else parts.sum() ** 2 / np.sum(parts**2 / own)
         half_width = float(stdtrit(freedom, (1.0 + level) / 2.0) * np.sqrt(total))
         return estimate, estimate - half_width, estimate + half_width
 
@@ -244,11 +209,16 @@ def part_of(
     parts = compare(report._fit, weights, contexts, report.level, report.features)
     estimate = float(parts.estimate.sum())
     variance = float(np.sum(parts.error**2))
+    # The average of the reference counts with a minus: what is explained is (m_g - c)'b_g + (c -
+    # m_r)'b_r. Where clusters have rows in both groups, the two averages move together.
     inside = np.ix_(features, features)
-    for g, slope in zip(pair, slopes, strict=True):
-        own = slope * report._fit.vectors[g][features]
-        # The averages of the two groups are taken as independent.
-        variance += float(own @ means.covariance[g][inside] @ own)
+    own = [
+        sign * slope * report._fit.vectors[g][features]
+        for sign, slope, g in zip((1.0, -1.0), slopes, pair, strict=True)
+    ]
+    for i, g in enumerate(pair):
+        for j, h in enumerate(pair):
+            variance += float(own[i] @ means.of_contexts(g, h)[inside] @ own[j])
     freedom = float(np.nanmin([*parts.freedom, means.freedom[list(pair)].min()]))
     half_width = float(stdtrit(freedom, (1.0 + level) / 2.0)) * np.sqrt(max(variance, 0.0))
     return estimate, estimate - half_width, estimate + half_width

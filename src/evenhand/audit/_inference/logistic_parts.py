@@ -27,12 +27,12 @@ from evenhand.audit._inference.decomposition import (
     LEFT,
     LOGISTIC_MODEL,
     UNADJUSTED,
-    Averages,
     Part,
     Unadjusted,
     part_of,
     reference_of,
 )
+from evenhand.audit._inference.group_averages import Averages
 from evenhand.audit._inference.logistic_groups import LogisticFit
 from evenhand.bias._contrasts import compare
 from evenhand.bias.report import BiasReport
