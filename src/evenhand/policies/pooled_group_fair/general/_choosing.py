@@ -24,11 +24,7 @@ from evenhand.policies._state import (
     WIDTH,
 )
 from evenhand.policies.pooled_group_fair._choosing import (
-    BONUS,
-    PROBE,
     PROBES,
-    UNKNOWN,
-    VALUE,
     envelope,
     half_normal_draw,
     highest,
@@ -40,6 +36,7 @@ from evenhand.policies.pooled_group_fair._layout import (
     NUMBER,
     REWARD_UNIT,
 )
+from evenhand.policies.pooled_group_fair._probe import BONUS, PROBE, UNKNOWN, VALUE
 from evenhand.policies.pooled_group_fair.general._layout import GeneralRule, fill_weights
 from evenhand.policies.pooled_group_fair.general._probe import probed
 

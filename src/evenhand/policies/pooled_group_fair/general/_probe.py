@@ -1,6 +1,6 @@
 """The probe of the general form: the candidate who says most about a doubtful correction.
 
-As in `evenhand.policies.pooled_group_fair._choosing.probe`: take the leader and the best rival with
+As in `evenhand.policies.pooled_group_fair._probe.probe`: take the leader and the best rival with
 other weights. Their corrections differ by k . M. If the gap between them is below two standard
 deviations of what more data could still teach about that, pull the candidate who reduces its
 variance most for the cost. A reward of a candidate takes off (k' V g)^2 / (g' V g + x' S_i x +
@@ -16,8 +16,8 @@ import numpy as np
 
 from evenhand._compile import subroutine
 from evenhand._compile.intrinsics import stays_a_function
-from evenhand.policies.pooled_group_fair._choosing import PROBE, UNKNOWN, VALUE
 from evenhand.policies.pooled_group_fair._layout import N_NUMBERS, REWARD_UNIT, SIGMA2
+from evenhand.policies.pooled_group_fair._probe import PROBE, UNKNOWN, VALUE
 from evenhand.policies.pooled_group_fair.general._layout import fill_weights
 
 
