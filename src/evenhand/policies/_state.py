@@ -202,7 +202,7 @@ def blank_of(state: State) -> tuple[NDArray[Any], ...]:
 
 
 def wipe(state: State, blank: tuple[NDArray[Any], ...]) -> None:
-    """Forget everything, in place: faster than making a new state."""
+    """Forget everything, in place: faster than making a new state. Or go to another state."""
     for table, before in zip(tables_of(state), blank, strict=True):
         table[...] = before
 
@@ -269,8 +269,19 @@ def round_learned(state):  # type: ignore[no-untyped-def]
 
 
 @woven
+def check_group(known, group):  # type: ignore[no-untyped-def]
+    """Refuse a group without a regression, which would be read outside an array."""
+    if group < 0 or group >= known.groups.number:
+        raise ValueError(
+            "a kernel asks for a group without a regression: set learns_groups to True"
+        )
+
+
+@woven
 def group_count(known, group):  # type: ignore[no-untyped-def]
     """How many rewards a group has learned from, for policies with `learns_groups`.
+
+    Without that it is an error, as is a group that does not exist.
 
     Example:
         >>> from typing import NamedTuple
@@ -282,6 +293,7 @@ def group_count(known, group):  # type: ignore[no-untyped-def]
         ...     for i in range(memory.settings.n_arms):
         ...         memory.work[UPPER, i] = -group_count(memory, memory.members.group_of[i])
     """
+    check_group(known, group)
     return count_of(known.groups, group)
 
 

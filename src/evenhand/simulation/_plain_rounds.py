@@ -53,7 +53,7 @@ def each_round(
 
     Example:
         >>> import numpy as np, evenhand as eh
-        >>> from evenhand.simulation._plain_rounds import each_round
+        >>> from evenhand.simulation import each_round
         >>> world = eh.SyntheticWorld(n_arms=4, n_sensitive=2)
         >>> policy = eh.UniformRandom(world.groups, world.n_features, seed=1)
         >>> stream = np.random.SeedSequence(1)
