@@ -124,7 +124,7 @@ def test_what_was_added_to_the_others_initial_values_is_added():
     assert one.own.reward.tolist() == start.tolist()
     two.absorb([0], [[1.0]], [4.0])
     one.merge(two)
-    np.testing.assert_allclose(one.own.reward, start + [4.0, 0.0], rtol=1e-15)
+    np.testing.assert_allclose(one.own.reward, start + np.array([4.0, 0.0]), rtol=1e-15)
     grown = with_more_arms(one, eh.Groups(["F", "M", "M"]))
     np.testing.assert_allclose(grown.own.reward[:2], one.own.reward, rtol=1e-15)
 

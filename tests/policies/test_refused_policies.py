@@ -81,7 +81,7 @@ def test_group_count_needs_group_regressions():
     assert policy.select(ONES).scores.upper.tolist() == [2.0, 1.0]
     policy = of_two(WithoutGroups)
     for call in (lambda: policy.select(ONES), lambda: policy.propensities(ONES)):
-        with pytest.raises(eh.InputError, match="WithoutGroups: .* set learns_groups to True"):
+        with pytest.raises(eh.InputError, match=r"WithoutGroups: .* set learns_groups to True"):
             call()
     assert policy.round == 0
 
@@ -95,10 +95,10 @@ def test_a_group_that_does_not_exist_is_an_error(further, monkeypatch):
 
 @pytest.mark.slow
 def test_score_group_needs_group_regressions():
-    with pytest.raises(eh.InputError, match="Fitting: .* set learns_groups to True"):
+    with pytest.raises(eh.InputError, match=r"Fitting: .* set learns_groups to True"):
         of_two(Fitting).select(ONES)
     world = eh.SyntheticWorld(n_arms=4, n_sensitive=2)
-    with pytest.raises(eh.InputError, match="Fitting in SyntheticWorld: .* learns_groups"):
+    with pytest.raises(eh.InputError, match=r"Fitting in SyntheticWorld: .* learns_groups"):
         eh.simulate([Fitting], world, 50, replications=1, workers=1, exploration="none")
 
 

@@ -159,7 +159,7 @@ def test_what_a_replay_could_not_repeat_is_refused(tmp_path):
             lambda: logged.learn(0, np.ones(1), 1.0),
             lambda: logged.learn_true(0, np.ones(1), 1.0, 1.0),
         ):
-            with pytest.raises(eh.InputError, match="not logged.* absorb"):
+            with pytest.raises(eh.InputError, match=r"not logged.* absorb"):
                 call()
     assert logged.counts.sum() == eh.replay(path).counts.sum() == 0
 

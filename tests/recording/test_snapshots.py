@@ -199,9 +199,11 @@ def test_a_policy_that_learns_in_its_own_way_is_replayed(tmp_path):
 def test_a_snapshot_that_cannot_be_written_stops_nothing(tmp_path):
     path = tmp_path / "log.csv"
     snapshot_files(path)[0].mkdir()  # so that no file can take its place
-    with pytest.warns(UserWarning, match="log.csv could not keep a snapshot, so opening it again"):
-        with eh.log_to(path, make(), snapshot_every=1) as logged:
-            Calls(1).many(logged, 20)
+    with (
+        pytest.warns(UserWarning, match="log.csv could not keep a snapshot, so opening it again"),
+        eh.log_to(path, make(), snapshot_every=1) as logged,
+    ):
+        Calls(1).many(logged, 20)
     assert bits(eh.replay(path)) == bits(logged.policy)
     assert not list(tmp_path.glob("*.part"))
     with pytest.raises(ValueError, match="snapshot_every is 0"):

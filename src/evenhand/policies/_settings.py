@@ -207,11 +207,20 @@ def learns_by_update(kind: type[Any]) -> bool:
     return users == {"update"}
 
 
-def learns_in_python(kind: type[Any]) -> bool:
-    """Whether something of the user's in plain Python runs for every reward."""
-    names = ("learn", "learn_true", "absorb", "update")
+def _is_users(kind: type[Any], *names: str) -> bool:
+    """Whether one of these methods is a user's."""
     homes = (next(base for base in kind.__mro__ if name in vars(base)) for name in names)
     return not all(home.__module__.startswith("evenhand.") for home in homes)
+
+
+def learns_in_python(kind: type[Any]) -> bool:
+    """Whether something of the user's in plain Python runs for every reward."""
+    return _is_users(kind, "learn", "learn_true", "absorb", "update")
+
+
+def plays_in_python(kind: type[Any]) -> bool:
+    """Whether rounds need Python: there is no rule, or a `select` or `update` of the user's."""
+    return not kind.is_compiled() or _is_users(kind, "select", "update")
 
 
 def declared(policy: Any) -> None:
@@ -234,7 +243,7 @@ def declared(policy: Any) -> None:
 
 
 def with_own_arrays(rule: Any) -> Any:
-    """A rule with copies of its arrays, so that `changed_arrays` can compare it with a fresh one."""
+    """A rule with copies of its arrays, for `changed_arrays` to compare with a fresh one."""
     if isinstance(rule, np.ndarray):
         copy = rule.copy(order="K")
         copy.flags.writeable = rule.flags.writeable

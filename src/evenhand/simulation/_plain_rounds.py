@@ -48,8 +48,14 @@ def each_round(
 ) -> Iterator[Round]:
     """Play `horizon` rounds, and yield each of them before the policy learns its reward.
 
-    The numbers are those of the compiled loop. The policy has learned everything once the iterator
-    is exhausted.
+    The numbers are those of the compiled loop of `simulate`, where rounds cannot be seen. The
+    policy has learned everything once the iterator is exhausted.
+
+    Args:
+        policy: made for the groups and features of the world, without data.
+        world: where contexts and rewards come from.
+        horizon: the number of rounds.
+        stream: the seed of the world's random numbers.
 
     Example:
         >>> import numpy as np, evenhand as eh
