@@ -20,7 +20,7 @@ class Sums(NamedTuple):
     truth: NDArray[np.float64]
 
 
-class Summing(eh.Policy):
+class SummingBoth(eh.Policy):
     """Adds up both rewards, and fails at 13 after it has changed its arrays."""
 
     learns_truth = True
@@ -43,7 +43,7 @@ class Summing(eh.Policy):
 
 
 def summing(**settings):
-    return Summing(["F", "M"], n_features=1, exploration="none", seed=1, **settings)
+    return SummingBoth(["F", "M"], n_features=1, exploration="none", seed=1, **settings)
 
 
 # All or nothing -------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def test_true_rewards_are_learned_logged_and_replayed(tmp_path):
 
 def test_true_rewards_of_a_world_are_learned():
     world = eh.SyntheticWorld(n_arms=4, n_sensitive=2).with_true_rewards(1.0, delay=2)
-    policy = Summing(world.groups, world.n_features, horizon=30, seed=1)
+    policy = SummingBoth(world.groups, world.n_features, horizon=30, seed=1)
     for now in eh.simulation.each_round(policy, world, 30, np.random.SeedSequence(1)):
         assert now.arrived is None or now.round > 2
     assert np.count_nonzero(policy.own.truth) > 0
@@ -102,7 +102,7 @@ def test_true_rewards_of_a_world_are_learned():
 # Merging --------------------------------------------------------------------------------------
 
 
-class Drawn(eh.Policy):
+class DrawnStart(eh.Policy):
     """Its sums begin at random numbers, which depend on the seed."""
 
     def learns(self):
@@ -117,7 +117,7 @@ class Drawn(eh.Policy):
 
 
 def test_what_was_added_to_the_others_initial_values_is_added():
-    one, two = (Drawn(["F", "M"], n_features=1, seed=seed) for seed in (1, 2))
+    one, two = (DrawnStart(["F", "M"], n_features=1, seed=seed) for seed in (1, 2))
     start = one.own.reward.copy()
     assert (start != two.own.reward).all()
     one.merge(two)
@@ -129,7 +129,23 @@ def test_what_was_added_to_the_others_initial_values_is_added():
     np.testing.assert_allclose(grown.own.reward[:2], one.own.reward, rtol=1e-15)
 
 
-class Picky(Summing):
+class OfHorizon(DrawnStart):
+    """As long as its horizon, which may differ where policies are merged."""
+
+    def learns(self):
+        return Sums(np.zeros(self.horizon), np.zeros(1))
+
+
+def test_what_has_another_shape_is_not_merged():
+    one, two = (OfHorizon(["F", "M"], n_features=1, horizon=horizon) for horizon in (2, 3))
+    one.absorb([0], [[1.0]], [1.0])
+    before = bits(one)
+    with pytest.raises(eh.InputError, match=r"reward of shape \(3,\), this policy of shape \(2,\)"):
+        one.merge(two)
+    assert bits(one) == before
+
+
+class PickyMerger(SummingBoth):
     """Refuses to be merged, once it has begun."""
 
     def merge_own(self, mine, its):
@@ -138,7 +154,7 @@ class Picky(Summing):
 
 
 def test_a_merge_that_fails_changes_nothing():
-    one, two = (Picky(["F", "M"], n_features=1, noise="estimate", seed=1) for _ in range(2))
+    one, two = (PickyMerger(["F", "M"], n_features=1, noise="estimate", seed=1) for _ in range(2))
     one.absorb([0, 0], ONES, [1.0, 3.0])
     two.absorb([1, 1], ONES, [2.0, 5.0])
     before, levels = bits(one), one._state.levels.tobytes()
@@ -151,7 +167,7 @@ def test_a_merge_that_fails_changes_nothing():
 # What `learn` reads ---------------------------------------------------------------------------
 
 
-class Reading(eh.Policy):
+class ReadingRounds(eh.Policy):
     """Learns all that a method `learn` may read, in the order in which it comes."""
 
     def learns(self):
@@ -188,7 +204,9 @@ def played(logged, first, number):
 def test_learn_reads_the_same_in_a_replay(snapshots):
     """Whatever snapshot a log is opened from, if any."""
     ledger = MemoryLedger()
-    logged = eh.log_to(ledger, Reading(["F", "M"], n_features=1, seed=1), snapshot_every=snapshots)
+    logged = eh.log_to(
+        ledger, ReadingRounds(["F", "M"], n_features=1, seed=1), snapshot_every=snapshots
+    )
     for part in range(4):
         played(logged, part, 15)
         assert bits(eh.replay(ledger)) == bits(logged.policy)
@@ -198,7 +216,7 @@ def test_learn_reads_the_same_in_a_replay(snapshots):
     assert logged.policy.own.truth[0] > 0.0
 
 
-class ReadingTruth(Reading):
+class ReadingTruth(ReadingRounds):
     """The same with true rewards."""
 
     learns_truth = True
@@ -217,7 +235,7 @@ def test_learn_true_reads_the_same_in_a_replay():
         assert bits(eh.replay(ledger)) == bits(logged.policy)
 
 
-class Absorbing(eh.TopInterval):
+class AbsorbingRounds(eh.TopInterval):
     """Learns in an `absorb` of its own, at the present round."""
 
     def learns(self):
@@ -230,7 +248,7 @@ class Absorbing(eh.TopInterval):
 
 def test_an_absorb_of_its_own_reads_the_same_in_a_replay():
     ledger = MemoryLedger()
-    logged = eh.log_to(ledger, Absorbing(["F", "M"], n_features=1, seed=1))
+    logged = eh.log_to(ledger, AbsorbingRounds(["F", "M"], n_features=1, seed=1))
     for _ in range(3):
         logged.select(ONES)
         logged.update([logged.waiting[0]], [2.0])

@@ -58,7 +58,7 @@ def _score_by_fit(rule, memory, t):
     add_up(memory)
 
 
-class Counting(eh.Policy):
+class ByGroupCount(eh.Policy):
     learns_groups = True
     further = 0
 
@@ -66,17 +66,17 @@ class Counting(eh.Policy):
         return CountRule(self.further)
 
 
-class WithoutGroups(Counting):
+class WithoutGroups(ByGroupCount):
     learns_groups = False
 
 
-class Fitting(eh.Policy):
+class ByGroupFit(eh.Policy):
     def rule(self):
         return FitRule()
 
 
 def test_group_count_needs_group_regressions():
-    policy = of_two(Counting)
+    policy = of_two(ByGroupCount)
     policy.absorb([0, 0, 1], np.ones((3, 1)), [1.0, 2.0, 3.0])
     assert policy.select(ONES).scores.upper.tolist() == [2.0, 1.0]
     policy = of_two(WithoutGroups)
@@ -88,32 +88,34 @@ def test_group_count_needs_group_regressions():
 
 @pytest.mark.parametrize("further", [-2, 1])
 def test_a_group_that_does_not_exist_is_an_error(further, monkeypatch):
-    monkeypatch.setattr(Counting, "further", further)
+    monkeypatch.setattr(ByGroupCount, "further", further)
     with pytest.raises(eh.InputError, match="group without a regression"):
-        of_two(Counting).select(ONES)
+        of_two(ByGroupCount).select(ONES)
 
 
 @pytest.mark.slow
 def test_score_group_needs_group_regressions():
-    with pytest.raises(eh.InputError, match=r"Fitting: .* set learns_groups to True"):
-        of_two(Fitting).select(ONES)
+    with pytest.raises(eh.InputError, match=r"ByGroupFit: .* set learns_groups to True"):
+        of_two(ByGroupFit).select(ONES)
     world = eh.SyntheticWorld(n_arms=4, n_sensitive=2)
-    with pytest.raises(eh.InputError, match=r"Fitting in SyntheticWorld: .* learns_groups"):
-        eh.simulate([Fitting], world, 50, replications=1, workers=1, exploration="none")
+    with pytest.raises(eh.InputError, match=r"ByGroupFit in SyntheticWorld: .* learns_groups"):
+        eh.simulate([ByGroupFit], world, 50, replications=1, workers=1, exploration="none")
 
 
 # Priors ---------------------------------------------------------------------------------------
 
 
-class Believing(eh.PooledGroupFair):
+class BelievingPooled(eh.PooledGroupFair):
     def prior(self):
         return Prior(np.zeros(self.n_features), np.eye(self.n_features))
 
 
 @pytest.mark.parametrize("settings", [{}, {"arms": "once"}])
 def test_pooled_group_fair_takes_no_prior(settings):
-    with pytest.raises(eh.InputError, match=r"Believing has a prior, which .* leave the method"):
-        Believing(["F", "M"], n_features=1, **settings)
+    with pytest.raises(
+        eh.InputError, match=r"BelievingPooled has a prior, which .* leave the method"
+    ):
+        BelievingPooled(["F", "M"], n_features=1, **settings)
 
 
 # Methods that nobody calls --------------------------------------------------------------------
@@ -174,7 +176,7 @@ def _score_by_the_rule(rule, memory, t):
         memory.work[UPPER, i] = rule.weight * rule.parts[0][i] + rule.parts[1][i]
 
 
-class Table(eh.Policy):
+class RuleTable(eh.Policy):
     """Remembers in its rule, which `rule` makes anew or has kept itself."""
 
     kept = TableRule((np.zeros(2), np.arange(2)), 1.0)
@@ -183,12 +185,12 @@ class Table(eh.Policy):
         return self.kept
 
 
-class FreshTable(Table):
+class FreshRuleTable(RuleTable):
     def rule(self):
         return TableRule((np.zeros(2), np.arange(2)), 1.0)
 
 
-@pytest.mark.parametrize("kind", [Table, FreshTable])
+@pytest.mark.parametrize("kind", [RuleTable, FreshRuleTable])
 def test_a_rule_remembers_nothing(kind, tmp_path):
     policy, other = of_two(kind), of_two(kind)
     policy.select(ONES)
@@ -204,4 +206,4 @@ def test_a_rule_remembers_nothing(kind, tmp_path):
     ):
         with pytest.raises(eh.InputError, match=r"changed parts of its rule.* state\.own"):
             call()
-    assert not list(tmp_path.iterdir()) and Table.kept.parts[0].tolist() == [0.0, 0.0]
+    assert not list(tmp_path.iterdir()) and RuleTable.kept.parts[0].tolist() == [0.0, 0.0]

@@ -114,7 +114,13 @@ class Learned(Live):
             >>> mine.reward.tolist()
             [2.0, 5.0]
         """
-        for table, other, initial in zip(mine, its, self.learns(), strict=True):
+        names = type(its)._fields
+        for name, table, other, initial in zip(names, mine, its, self.learns(), strict=True):
+            if table.shape != other.shape:
+                raise InputError(
+                    f"other has {name} of shape {other.shape}, this policy of shape {table.shape}; "
+                    "allowed is the same shape, unless merge_own says what to do"
+                )
             changed = other != initial  # an infinity that nothing was added to stays as it is
             table[changed] += other[changed] - initial[changed]
 
