@@ -49,14 +49,21 @@ def summing(**settings):
 # All or nothing -------------------------------------------------------------------------------
 
 
+class SummingGroups(SummingBoth):
+    learns_groups = True
+
+
+@pytest.mark.parametrize("kind", [SummingBoth, SummingGroups])
 @pytest.mark.parametrize("noise", [1.0, "estimate"])
-def test_nothing_is_learned_if_learn_fails(noise):
-    policy = summing(noise=noise)
-    made = [policy.select(ONES) for _ in range(3)]
+def test_nothing_is_learned_if_learn_fails(noise, kind):
+    policy = kind([*"FM", *"GHIJKL"], n_features=1, noise=noise, exploration="none", seed=1)
+    contexts = np.ones((8, 1))
+    made = [policy.select(contexts, available=[arm]) for arm in (7, 0, 5)]
     policy.absorb([0, 1, 1], [[1.0], [2.0], [3.0]], [1.0, 2.0, 5.0])
     before, levels = bits(policy), policy._state.levels.tobytes()
     for call in (
         lambda: policy.update(made[0], 13.0),
+        lambda: policy.update(made[1], 13.0),
         lambda: policy.update(made, [1.0, 2.0, 13.0]),
         lambda: policy.absorb([0, 1], ONES, [1.0, 13.0]),
         lambda: policy.update(made[0], true_reward=13.0),

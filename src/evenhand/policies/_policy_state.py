@@ -26,11 +26,11 @@ from evenhand.policies._state import (
     Members,
     State,
     WidthSettings,
-    blank_of,
     copied,
     make_state,
     members_of,
-    wipe,
+    tables_of,
+    tables_of_arm,
 )
 
 # What a policy in plain Python writes as methods, and what only a rule has, as kernels.
@@ -323,17 +323,24 @@ class Live(Settled):
             )
 
     @contextmanager
-    def _undoing(self) -> Iterator[None]:
-        """The lock, for learning in plain Python: what was learned is undone if that fails."""
+    def _undoing(self, arm: int | None = None) -> Iterator[None]:
+        """The lock, for learning in plain Python: what was learned is undone if that fails.
+
+        Args:
+            arm: the only arm that learns, if it is one: then less has to be copied.
+        """
         with self._lock:
             if type(self).learn is Live.learn and not self.learns_truth:
                 yield
                 return
-            before, changes = blank_of(self._state), self._changes[0]
+            state = self._state
+            parts = tables_of(state) if arm is None else tables_of_arm(state, self._members, arm)
+            before, changes = [part.copy() for part in parts], self._changes[0]
             try:
                 yield
             except BaseException:
-                wipe(self._state, before)
+                for part, kept in zip(parts, before, strict=True):
+                    part[...] = kept
                 if not own_learner(type(self)):  # otherwise it may have learned elsewhere
                     self._changes[0] = changes
                 raise

@@ -212,6 +212,13 @@ def tables_of(state: State) -> tuple[NDArray[Any], ...]:
     return state.arms.array, state.groups.array, state.levels, *state.own
 
 
+def tables_of_arm(state: State, members: Members, arm: int) -> tuple[NDArray[Any], ...]:
+    """The part of `tables_of` that a reward of one arm changes."""
+    block = state.arms.array[arm // state.arms.per_block]
+    group = state.groups.array[members.group_of[arm] : members.group_of[arm] + 1]  # if it is kept
+    return block, group, state.levels, *state.own
+
+
 @woven
 def absorb_reward(state, arm, group, x, reward):  # type: ignore[no-untyped-def]
     """Add an observation to the arm's regression and, if they are kept, to its group's.

@@ -294,7 +294,7 @@ class Policy(Learned):
             )
         value, arm = checking.reward_of(reward), decision.arm
         groups = self._members.group_of
-        with self._lock if self._is_compiled else self._undoing():
+        with self._lock if self._is_compiled else self._undoing(arm):
             try:
                 good = self._teach(
                     self._rule_of_learning,
