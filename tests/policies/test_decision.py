@@ -74,6 +74,24 @@ def test_a_log_takes_a_decision_that_was_elsewhere(tmp_path):
         lambda told: told["scores"].update(width=[1.0]),
         lambda told: told.update(scores=None),
         lambda told: told.update(reward="much"),
+        lambda told: told.update(reward=float("nan")),
+        lambda told: told.update(reward="1.0"),
+        lambda told: told.update(arm=-1),
+        lambda told: told.update(arm=4),
+        lambda told: told.update(arm=True),
+        lambda told: told.update(round=-3),
+        lambda told: told.update(explored="false"),
+        lambda told: told.update(explored=0),
+        *(
+            lambda told, chance=chance: told.update(propensity=chance)
+            for chance in (7.0, -0.1, float("nan"), "0.5", None, True)
+        ),
+        *(
+            lambda told, context=context: told.update(context=context)
+            for context in (5.0, [[1.0, 2.0], [3.0, 4.0]], ["1", "2"], [None, 1.0], [1e101, 0.0])
+        ),
+        lambda told: told["scores"].update(width=["inf", 1.0, 1.0, 1.0]),
+        lambda told: told["scores"].update(width=[True, 1.0, 1.0, 1.0]),
     ],
 )
 def test_what_is_no_decision_is_told(change):
@@ -84,3 +102,28 @@ def test_what_is_no_decision_is_told(change):
     ) as error:
         eh.Decision.from_dict(told)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [1],
+        [[1.0, 0.0]],
+        [[0.0, 0.0, 0.0]] * 2,
+        [[5.0, 0.0, 0.0]] * 2,
+        [[-1.0, 1.0, 1.0]] * 2,
+        [[float("nan")] * 3] * 2,
+        [["F", "F", "M"]] * 2,
+        [[1.0, 0.0, 0.0]] * 3,
+        [[1.0, 0.0, 0.0], [1.0, 0.0]],
+        [],
+        "FM",
+    ],
+)
+def test_what_is_no_membership_is_told(groups):
+    per_round = eh.Groups.per_round(2, {"sex": ["F", "M"]})
+    policy = eh.TopInterval(per_round, n_features=1, seed=1)
+    told = policy.select(np.ones((2, 1)), groups=["F", {"F": 0.25, "M": 0.75}]).to_dict()
+    np.testing.assert_array_equal(eh.Decision.from_dict(told).groups, told["groups"])
+    with pytest.raises(eh.errors.DataError, match=r"allowed is the result of Decision\.to_dict"):
+        eh.Decision.from_dict({**told, "groups": groups})

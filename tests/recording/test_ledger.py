@@ -1,6 +1,8 @@
 """A logged policy needs only the protocol of a ledger; and ids of decisions."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,6 +40,59 @@ def test_a_custom_ledger_has_what_a_file_has(candidates, tmp_path):
     assert {name: ledger.ended[name] for name in state} == state
     with eh.log_to(ledger) as again:
         assert bits(again.policy) == bits(mine.policy) and again.waiting == mine.waiting
+
+
+@pytest.fixture
+def documented(tmp_path):
+    """Opens the ledger that the documentation shows."""
+    page = Path(__file__).parents[2] / "docs" / "reference" / "log-format.md"
+    code = re.search(r'title="sqlite_ledger\.py"\n(.*?)```', page.read_text("utf-8"), re.DOTALL)
+    space: dict = {}
+    exec(code[1], space)
+    opened = []
+
+    def ledger():
+        opened.append(space["SqliteLedger"](tmp_path / "log.db"))
+        return opened[-1]
+
+    yield ledger
+    for one in opened:
+        one.release()
+
+
+@pytest.mark.parametrize("candidates", [False, True])
+def test_the_ledger_of_the_documentation_keeps_its_promises(documented, candidates):
+    assert isinstance(documented(), Ledger)
+    logged = eh.log_to(documented(), make(), candidates=candidates, snapshot_every=7)
+    for part in range(4):
+        Calls(part).many(logged, 25)
+        assert bits(eh.replay(documented())) == bits(logged.policy)
+        logged.close() if part % 2 else logged.ledger.release()
+        again = eh.log_to(documented())
+        assert bits(again.policy) == bits(logged.policy) and again.waiting == logged.waiting
+        logged = again
+    events = list(logged.ledger.read())
+    assert [event.seq for event in events] == list(range(1, logged.ledger.head + 1))
+    for after in (1, 17, len(events) - 1, len(events)):
+        assert to_line([*events[:1], *logged.ledger.read(after)]) == to_line(
+            [*events[:1], *events[after:]]
+        )
+    fill(logged)  # of one call only
+    snapshot = logged.ledger.newest_snapshot()
+    assert snapshot.seq <= logged.ledger.head
+    assert logged.ledger.newest_snapshot(snapshot.seq).seq < snapshot.seq
+
+
+def test_the_ledger_of_the_documentation_notices_a_second_writer(documented):
+    one = eh.log_to(documented(), make())
+    waiting = one.select(contexts_of(0))
+    two = eh.log_to(documented())
+    one.update(waiting, 1.0)
+    for _ in range(2):
+        with pytest.raises(eh.InputError, match="open the log again"):
+            two.select(contexts_of(1))
+    one.select(contexts_of(2))
+    assert bits(eh.replay(documented())) == bits(one.policy)
 
 
 def test_failed_calls_are_taken_back(tmp_path):

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 import evenhand as eh
 from evenhand.events._journal import journal_of
 from evenhand.events._snapshot_files import snapshot_files
+from evenhand.service import SqlLedger
+from evenhand.service._ledger.sqlite_and_postgres import Connection, Unavailable
 from log_scripts import OURS, Calls, bits, contexts_of, fill, killed, make, same_decisions
 from memory_ledger import MemoryLedger
 
@@ -118,6 +120,11 @@ def test_a_snapshot_that_cannot_be_used_is_skipped():
     seq, text = ledger.snapshots[-1]
     for change in (
         lambda state: state.clear(),
+        lambda state: state.pop("policy"),
+        lambda state: state.update(policy=None),
+        lambda state: state.update(policy=[]),
+        lambda state: state.update(round="3"),
+        lambda state: state.update(learned=None),
         lambda state: state["policy"].update(version=99),
         lambda state: state["policy"].update(round=3),
         lambda state: state.update(waiting=[[1, "!"]]),
@@ -192,12 +199,50 @@ def test_a_policy_that_learns_in_its_own_way_is_replayed(tmp_path):
 def test_a_snapshot_that_cannot_be_written_stops_nothing(tmp_path):
     path = tmp_path / "log.csv"
     snapshot_files(path)[0].mkdir()  # so that no file can take its place
-    with eh.log_to(path, make(), snapshot_every=1) as logged:
+    with (
+        pytest.warns(UserWarning, match="log.csv could not keep a snapshot, so opening it again"),
+        eh.log_to(path, make(), snapshot_every=1) as logged,
+    ):
         Calls(1).many(logged, 20)
     assert bits(eh.replay(path)) == bits(logged.policy)
     assert not list(tmp_path.glob("*.part"))
     with pytest.raises(ValueError, match="snapshot_every is 0"):
         eh.log_to(tmp_path / "new.csv", make(), snapshot_every=0)
+
+
+class OfTheDatabase(Exception):
+    """An error of no class that evenhand knows."""
+
+
+def test_a_database_that_refuses_a_snapshot_stops_nothing():
+    class Refusing(MemoryLedger):
+        def snapshot(self, state, seq):
+            raise OfTheDatabase("the table is\nlocked")
+
+    logged = eh.log_to(ledger := Refusing(), make(), snapshot_every=2)
+    with pytest.warns(UserWarning, match="memory could not keep .* takes longer: the table is lo"):
+        Calls(1).many(logged, 12)
+    with pytest.warns(UserWarning, match="could not keep a snapshot"):
+        logged.close()
+    assert ledger.ended["round"] == logged.round
+    assert bits(eh.replay(ledger)) == bits(logged.policy)
+
+
+def test_a_snapshot_that_sqlite_refuses_leaves_no_transaction_open(tmp_path, monkeypatch):
+    """It raises an error of its own, and the next event needs a transaction of its own."""
+    url, rows = f"sqlite:{tmp_path}/log.db", Connection.rows
+
+    def refuse(self, sql, parameters=()):
+        if "log snapshot" in sql and sql.startswith("INSERT"):
+            raise Unavailable("database or disk is full")
+        return rows(self, sql, parameters)
+
+    monkeypatch.setattr(Connection, "rows", refuse)
+    logged = eh.log_to(SqlLedger(url), make(), snapshot_every=2)
+    with pytest.warns(UserWarning, match="could not keep a snapshot.*: database or disk is full"):
+        Calls(1).many(logged, 12)
+        logged.close()
+    assert bits(eh.replay(SqlLedger(url, write=False))) == bits(logged.policy)
 
 
 @pytest.mark.slow

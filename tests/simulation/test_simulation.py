@@ -35,6 +35,36 @@ def test_plain_policies_run_in_processes_with_the_same_numbers():
     assert tables[0].equals(tables[1])
 
 
+class AlwaysLast(eh.TopInterval):
+    """Compiled, with a `select` of its own that a compiled loop would not call."""
+
+    def select(self, contexts, available=None, **more):
+        return super().select(contexts, available=[self.n_arms - 1], **more)
+
+
+class Unimpressed(eh.TopInterval):
+    """Compiled, with an `update` of its own: it learns nothing from the sensitive arms."""
+
+    def update(self, decision, reward=None, **more):
+        if decision.arm >= 2:
+            super().update(decision, reward, **more)
+
+
+def test_methods_of_its_own_are_simulated_too():
+    kinds = [AlwaysLast, Unimpressed, eh.TopInterval]
+    simulation = eh.simulate(kinds, WORLD, 60, replications=2, seed=3, trace=True, workers=1)
+    trace = simulation.trace
+    arms = {name: rows["arm"].tolist() for name, rows in trace.groupby("policy")}
+    assert set(arms["AlwaysLast"]) == {5}
+    policy = Unimpressed(WORLD.groups, 2, horizon=60, seed=1)
+    for now in eh.simulation.each_round(policy, WORLD, 60, np.random.SeedSequence(2)):
+        assert policy.counts[:2].sum() == 0 and now.round == policy.round
+    assert policy.counts.sum() < 60
+    assert arms["Unimpressed"] != arms["TopInterval"]
+    log = eh.simulate_log(Unimpressed, WORLD, 60, seed=3)
+    assert arms["Unimpressed"][:60] == log["item_id"].tolist()
+
+
 def test_a_replication_does_not_depend_on_how_many_there_are():
     few = eh.simulate([eh.TopInterval], WORLD, horizon=100, replications=2, seed=9).runs
     many = eh.simulate([eh.TopInterval], WORLD, horizon=100, replications=6, seed=9).runs

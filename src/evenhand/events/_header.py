@@ -36,6 +36,15 @@ class About:
     `replaced` has the true rewards that later ones replaced, which have no place in the rows:
     [number, microseconds, id, value]. `truth` says whether the policy learned the true rewards of
     this log; then a decision has only one.
+
+    Example:
+        >>> import tempfile, pathlib, evenhand as eh
+        >>> from evenhand.events import About, FileLedger
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "decisions.csv"
+        >>> eh.log_to(path, eh.UniformRandom(["F", "M"], n_features=1), features=["age"]).close()
+        >>> about = FileLedger(path, write=False).about
+        >>> about.features, About.from_json(about.to_json(), "a copy") == about
+        (('age',), True)
     """
 
     features: tuple[str, ...]

@@ -31,7 +31,7 @@ class Snapshot(NamedTuple):
 class Ledger(Protocol):
     """Events in their order, kept permanently.
 
-    docs/reference/log-format.md says what a ledger has to promise.
+    docs/reference/log-format.md says what a ledger has to promise, and has one for SQLite.
 
     Example:
         >>> import tempfile, pathlib
@@ -104,7 +104,10 @@ class Ledger(Protocol):
         """The events after number `after`, in their order."""
 
     def snapshot(self, state: Mapping[str, Any], seq: int) -> None:
-        """Keep the state after event `seq`, the last one. It may replace older snapshots."""
+        """Keep the state after event `seq`, the last one. It may replace older snapshots.
+
+        An error is only a warning: a snapshot saves time, and nothing else.
+        """
 
     def newest_snapshot(self, before: int | None = None) -> Snapshot | None:
         """The newest undamaged snapshot of these events; None if there is none.

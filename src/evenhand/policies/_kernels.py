@@ -17,6 +17,7 @@ from numba.extending import overload
 from evenhand._compile import INLINED
 from evenhand._compile.disk_cache import Sources, sources_of
 from evenhand._compile.generics import Generic
+from evenhand.errors import InputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -187,13 +188,21 @@ def sources_for(rule: Any, own: Any) -> Sources:
 
 def learns_itself(rule: type) -> bool:
     """Whether a kind of rule has a `learn` or `settle` of its own."""
-    names = ("learn", "settle")
-    return any(_KERNELS.find(name, rule) is not _KERNELS.find(name, None) for name in names)
+    return not (_is_default("learn", rule) and _is_default("settle", rule))
 
 
-def check_rule(rule: Any, policy: str) -> None:
-    """Refuse a rule that compiled code cannot take."""
+def _is_default(name: str, rule: type) -> bool:
+    return _KERNELS.find(name, rule) is _KERNELS.find(name, None)
+
+
+def check_rule(rule: Any, policy: str, learns_truth: bool) -> None:
+    """Refuse a rule that compiled code cannot take, or that would ignore true rewards."""
     _KERNELS.check(rule, f"{policy}.rule", "score")
+    if learns_truth and _is_default("learn_true", type(rule)):
+        raise InputError(
+            f"{policy} takes true rewards, and nothing learns them; mark a function with "
+            f"@kernel(learn_true, {type(rule).__name__}), or set learns_truth to False"
+        )
 
 
 @overload(learn, jit_options=INLINED)

@@ -17,7 +17,14 @@ from evenhand.policies import _checks as checking
 from evenhand.policies import _live_calls as calls
 from evenhand.policies._policy_state import Live
 from evenhand.policies._settings import declared, same_kind
-from evenhand.policies._state import NOTHING, estimate_noise
+from evenhand.policies._state import (
+    NOTHING,
+    State,
+    copied,
+    estimate_noise,
+    tables_of,
+    wipe,
+)
 
 if TYPE_CHECKING:
     from evenhand.bias import BiasReport
@@ -49,6 +56,7 @@ class Learned(Live):
         """Learn everything that another policy of the same class has learned, such as a replica.
 
         The other policy is not changed. Rounds are not added: they count this policy's decisions.
+        If `merge_own` fails, nothing is merged.
 
         Args:
             other: a policy of the same class and settings; the seed may differ.
@@ -68,16 +76,16 @@ class Learned(Live):
         declared(other)
         its, _ = other._learned_so_far()  # a copy, so that nobody holds two locks
         with self._lock:
-            mine = self._state
-            self._changes[0] += 1
+            mine = copied(self._state)
             merge(mine.arms, its.arms, self._prior)
             merge(mine.groups, its.groups, self._prior)
-            self.merge_own(mine.own, its.own)
-            self._after_merging()
+            other.merge_own(mine.own, its.own)  # its sums began with the initial values of `other`
+            self._after_merging(mine)
+            self._changes[0] += 1
+            wipe(self._state, tables_of(mine))
 
-    def _after_merging(self) -> None:
+    def _after_merging(self, state: State) -> None:
         """Work out what follows from sums that were merged."""
-        state = self._state
         if state.settings.noise < 0.0:
             estimate_noise(state.arms, state.levels)
         if self._rule_of_learning is not NOTHING:
@@ -87,6 +95,11 @@ class Learned(Live):
         """Add what another policy has learned in its `own` arrays to this one's.
 
         By default they are sums: what was added to the other's initial values is added here.
+        `merge` calls this method of the other policy, so `self.learns()` has those values.
+
+        Args:
+            mine: what the policy that merges has learned: arrays to be changed.
+            its: what the other policy has learned.
 
         Example:
             >>> import numpy as np, evenhand as eh
@@ -101,7 +114,13 @@ class Learned(Live):
             >>> mine.reward.tolist()
             [2.0, 5.0]
         """
-        for table, other, initial in zip(mine, its, self.learns(), strict=True):
+        names = type(its)._fields
+        for name, table, other, initial in zip(names, mine, its, self.learns(), strict=True):
+            if table.shape != other.shape:
+                raise InputError(
+                    f"other has {name} of shape {other.shape}, this policy of shape {table.shape}; "
+                    "allowed is the same shape, unless merge_own says what to do"
+                )
             changed = other != initial  # an infinity that nothing was added to stays as it is
             table[changed] += other[changed] - initial[changed]
 
@@ -260,6 +279,6 @@ def with_more_arms(policy: Policy, groups: Groups) -> Policy:
     for fresh, old in zip(wider, its.own, strict=True):
         fresh[tuple(map(slice, old.shape))] = old
     grown.merge_own(mine.own, wider)
-    grown._after_merging()
+    grown._after_merging(mine)
     grown.round = round
     return grown

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -18,7 +19,7 @@ from evenhand.leastsquares import Prior
 from evenhand.leastsquares._prior import checked_prior
 from evenhand.policies import _kernels as kernels
 from evenhand.policies import _live_calls as calls
-from evenhand.policies._settings import Settled, own_state
+from evenhand.policies._settings import Settled, own_learner, own_state, with_own_arrays
 from evenhand.policies._state import (
     N_SCORES,
     NOTHING,
@@ -28,7 +29,13 @@ from evenhand.policies._state import (
     copied,
     make_state,
     members_of,
+    tables_of,
+    tables_of_arm,
 )
+
+# What a policy in plain Python writes as methods, and what only a rule has, as kernels.
+IN_PYTHON = ("score", "learn", "learn_true")
+IN_KERNELS = ("draw", "chance", "explore", "explore_chance", "settle")
 
 
 class Live(Settled):
@@ -36,13 +43,29 @@ class Live(Settled):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        for name in ("score", "learn") if cls.is_compiled() else ():
+        for name in IN_PYTHON if cls.is_compiled() else ():
             if getattr(cls, name) is not getattr(Live, name):
                 raise InputError(
                     f"{cls.__name__} has a rule, and a method {name} in plain Python that would "
                     f"not be called; mark a function with @kernel({name}, ...) for the rule, or "
                     "derive the class from Policy instead"
                 )
+        for name in IN_KERNELS:
+            if callable(getattr(cls, name, None)):
+                raise InputError(
+                    f"{cls.__name__} has a method {name}, which would not be called; mark a "
+                    f"function with @kernel({name}, ...) for a rule, or give the method another "
+                    "name"
+                )
+        is_plain = cls.score is not Live.score  # and no base class for others
+        if is_plain and cls.learns_truth != (cls.learn_true is not Live.learn_true):
+            raise InputError(
+                f"{cls.__name__} takes true rewards, and has no method learn_true that learns "
+                "them; write one, or set learns_truth to False"
+                if cls.learns_truth
+                else f"{cls.__name__} has a method learn_true, which would not be called; set "
+                "learns_truth to True"
+            )
         if "rule" in vars(cls) and "takes_membership" not in vars(cls):
             cls.takes_membership = False  # another rule may not know where membership stands
 
@@ -53,7 +76,7 @@ class Live(Settled):
     """Whether `learn` uses the round of a reward's decision, see `round_learned`."""
 
     learns_truth: ClassVar[bool] = False
-    """Whether `update` takes true rewards, see the kernel `learn_true`."""
+    """Whether `update` takes true rewards, which the kernel or method `learn_true` learns."""
 
     added_since: ClassVar[tuple[str, ...]] = ()
     """Parts of `learns` that older saved policies lack; these then keep their initial values."""
@@ -142,7 +165,9 @@ class Live(Settled):
         """Learn more from a reward than regressions do, in plain Python in place of a kernel.
 
         It is called once for every reward, after the regressions have learned it, and changes the
-        arrays of `self.own`. Nobody decides or saves meanwhile.
+        arrays of `self.own`. Nobody decides or saves meanwhile. If it raises an error, nothing of
+        the call is learned. It may read what else was learned, and `self.round`, which has the same
+        value in a replay.
 
         Example:
             >>> import numpy as np, evenhand as eh
@@ -163,6 +188,35 @@ class Live(Settled):
             [6.0, 5.0]
         """
 
+    def learn_true(
+        self, arm: int, context: NDArray[np.float64], value: float, observed: float
+    ) -> None:
+        """Learn a true reward that comes later, in plain Python in place of a kernel.
+
+        For classes with `learns_truth`. `observed` is the observed reward of the same decision, NaN
+        if it is not known. For the rest it is like `learn`.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> from typing import NamedTuple
+            >>> from evenhand.policies.base import Policy
+            >>> class Worth(NamedTuple):
+            ...     total: np.ndarray
+            >>> class HighestWorth(Policy):
+            ...     learns_truth = True
+            ...     def learns(self):
+            ...         return Worth(np.zeros(self.n_arms))
+            ...     def learn_true(self, arm, context, value, observed):
+            ...         self.own.total[arm] += value
+            ...     def score(self, contexts):
+            ...         return self.own.total
+            >>> policy = HighestWorth(["F", "M"], n_features=1, seed=1)
+            >>> decision = policy.select(np.ones((2, 1)), available=[0])
+            >>> policy.update(decision, true_reward=2.0)
+            >>> policy.own.total.tolist()
+            [2.0, 0.0]
+        """
+
     @classmethod
     def is_compiled(cls) -> bool:
         """Whether the maths is a compiled rule, not plain Python."""
@@ -178,7 +232,8 @@ class Live(Settled):
     def _rule(self) -> NamedTuple:
         rule = self.rule()
         if self._is_compiled:
-            kernels.check_rule(rule, type(self).__name__)
+            kernels.check_rule(rule, type(self).__name__, self.learns_truth)
+            rule = with_own_arrays(rule)
         return rule
 
     @cached_property
@@ -266,6 +321,29 @@ class Live(Settled):
                 self._rule_of_learning,
                 self._compiled_state,
             )
+
+    @contextmanager
+    def _undoing(self, arm: int | None = None) -> Iterator[None]:
+        """The lock, for learning in plain Python: what was learned is undone if that fails.
+
+        Args:
+            arm: the only arm that learns, if it is one: then less has to be copied.
+        """
+        with self._lock:
+            if type(self).learn is Live.learn and not self.learns_truth:
+                yield
+                return
+            state = self._state
+            parts = tables_of(state) if arm is None else tables_of_arm(state, self._members, arm)
+            before, changes = [part.copy() for part in parts], self._changes[0]
+            try:
+                yield
+            except BaseException:
+                for part, kept in zip(parts, before, strict=True):
+                    part[...] = kept
+                if not own_learner(type(self)):  # otherwise it may have learned elsewhere
+                    self._changes[0] = changes
+                raise
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickling and copying: all but the lock and the compiled functions."""

@@ -33,6 +33,7 @@ from evenhand.policies._state import (
     VARIANCE,
     WIDEST,
     WIDTH,
+    check_group,
     level,
 )
 
@@ -111,7 +112,7 @@ def score_group(memory, group, arms, t):  # type: ignore[no-untyped-def]
     """psi_j . x_i and b_j for the listed arms, group j (Algorithm 1, lines 4, 5 and 11 to 14).
 
     The list comes from `evenhand.leastsquares.listed`. Column k of GROUP_ESTIMATE and GROUP_WIDTH
-    is that of its arm k.
+    is that of its arm k. It is an error unless the class has `learns_groups`.
 
     Example:
         >>> from typing import NamedTuple
@@ -127,6 +128,7 @@ def score_group(memory, group, arms, t):  # type: ignore[no-untyped-def]
         ...         memory.work[CORRECTION, i] = -memory.work[GROUP_ESTIMATE, i]
         ...     add_up(memory)
     """
+    check_group(memory, group)
     solve_shared(
         memory.groups,
         group,

@@ -179,7 +179,8 @@ def own_learner(kind: type[Any]) -> str:
     """The method in which a user's policy may learn what its `learns` does not declare, or "".
 
     An `update` or `absorb` of its own may keep what it learns anywhere. A `learns` of the same
-    class, or of one derived from it, says what that is. A `learn` needs one from anywhere.
+    class, or of one derived from it, says what that is. A `learn` or `learn_true` needs one from
+    anywhere.
     """
 
     def place(name: str) -> int:
@@ -189,9 +190,11 @@ def own_learner(kind: type[Any]) -> str:
         users = not kind.__mro__[place(name)].__module__.startswith("evenhand.")
         if users and place(name) < place("learns"):
             return name
-    learn, learns = (kind.__mro__[place(name)].__module__ for name in ("learn", "learns"))
-    nobodys = learns.startswith("evenhand.") and not learn.startswith("evenhand.")
-    return "learn" if nobodys else ""
+    if kind.__mro__[place("learns")].__module__.startswith("evenhand."):
+        for name in ("learn", "learn_true"):
+            if not kind.__mro__[place(name)].__module__.startswith("evenhand."):
+                return name
+    return ""
 
 
 def learns_by_update(kind: type[Any]) -> bool:
@@ -204,16 +207,69 @@ def learns_by_update(kind: type[Any]) -> bool:
     return users == {"update"}
 
 
+def _is_users(kind: type[Any], *names: str) -> bool:
+    """Whether one of these methods is a user's."""
+    homes = (next(base for base in kind.__mro__ if name in vars(base)) for name in names)
+    return not all(home.__module__.startswith("evenhand.") for home in homes)
+
+
+def learns_in_python(kind: type[Any]) -> bool:
+    """Whether something of the user's in plain Python runs for every reward."""
+    return _is_users(kind, "learn", "learn_true", "absorb", "update")
+
+
+def plays_in_python(kind: type[Any]) -> bool:
+    """Whether rounds need Python: there is no rule, or a `select` or `update` of the user's."""
+    return not kind.is_compiled() or _is_users(kind, "select", "update")
+
+
 def declared(policy: Any) -> None:
     """Refuse to copy what a policy has learned if that may be more than its state."""
     kind = type(policy)
     name = own_learner(kind)
     if name and (policy.round or policy.counts.any()):
+        advice = "" if name in ("learn", "learn_true") else " and learn it in the method learn"
         raise InputError(
             f"{kind.__name__} has its own {name}, and what that keeps would be lost; declare that "
-            f"in the method learns{'' if name == 'learn' else ' and learn it in the method learn'}"
-            ", or let learns return super().learns() if it keeps nothing"
+            f"in the method learns{advice}, or let learns return super().learns() if it keeps "
+            "nothing"
         )
+    changed = changed_arrays(policy)
+    if changed:
+        raise InputError(
+            f"{kind.__name__} has changed {changed} of its rule, which would be lost; declare what "
+            "it learns in the method learns, and change state.own"
+        )
+
+
+def with_own_arrays(rule: Any) -> Any:
+    """A rule with copies of its arrays, for `changed_arrays` to compare with a fresh one."""
+    if isinstance(rule, np.ndarray):
+        copy = rule.copy(order="K")
+        copy.flags.writeable = rule.flags.writeable
+        return copy
+    if not isinstance(rule, tuple):
+        return rule
+    parts = map(with_own_arrays, rule)
+    return type(rule)._make(parts) if hasattr(rule, "_make") else tuple(parts)
+
+
+def changed_arrays(policy: Any) -> str:
+    """The first field of a user's rule whose arrays are not those of a fresh one, or ""."""
+    kept = vars(policy).get("_rule", ())
+    if not kept or type(kept).__module__.startswith("evenhand."):
+        return ""
+    for name, mine, fresh in zip(kept._fields, kept, policy.rule(), strict=True):
+        if _bytes_of(mine) != _bytes_of(fresh):
+            return str(name)
+    return ""
+
+
+def _bytes_of(value: Any) -> Any:
+    """What the arrays in a value hold, bit for bit; other values cannot change."""
+    if isinstance(value, tuple):
+        return [_bytes_of(part) for part in value]
+    return value.tobytes() if isinstance(value, np.ndarray) else None
 
 
 def _same(one: Any, other: Any) -> bool:

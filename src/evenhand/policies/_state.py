@@ -204,7 +204,7 @@ def blank_of(state: State) -> tuple[NDArray[Any], ...]:
 
 
 def wipe(state: State, blank: tuple[NDArray[Any], ...]) -> None:
-    """Forget everything, in place: faster than making a new state."""
+    """Forget everything, in place: faster than making a new state. Or go to another state."""
     for table, before in zip(tables_of(state), blank, strict=True):
         table[...] = before
 
@@ -212,6 +212,13 @@ def wipe(state: State, blank: tuple[NDArray[Any], ...]) -> None:
 def tables_of(state: State) -> tuple[NDArray[Any], ...]:
     """All arrays that learning changes."""
     return state.arms.array, state.groups.array, state.levels, *state.own
+
+
+def tables_of_arm(state: State, members: Members, arm: int) -> tuple[NDArray[Any], ...]:
+    """The part of `tables_of` that a reward of one arm changes."""
+    block = state.arms.array[arm // state.arms.per_block]
+    group = state.groups.array[members.group_of[arm] : members.group_of[arm] + 1]  # if it is kept
+    return block, group, state.levels, *state.own
 
 
 @woven
@@ -271,8 +278,19 @@ def round_learned(state):  # type: ignore[no-untyped-def]
 
 
 @woven
+def check_group(known, group):  # type: ignore[no-untyped-def]
+    """Refuse a group without a regression, which would be read outside an array."""
+    if group < 0 or group >= known.groups.number:
+        raise ValueError(
+            "a kernel asks for a group without a regression: set learns_groups to True"
+        )
+
+
+@woven
 def group_count(known, group):  # type: ignore[no-untyped-def]
     """How many rewards a group has learned from, for policies with `learns_groups`.
+
+    Without that it is an error, as is a group that does not exist.
 
     Example:
         >>> from typing import NamedTuple
@@ -284,6 +302,7 @@ def group_count(known, group):  # type: ignore[no-untyped-def]
         ...     for i in range(memory.settings.n_arms):
         ...         memory.work[UPPER, i] = -group_count(memory, memory.members.group_of[i])
     """
+    check_group(known, group)
     return count_of(known.groups, group)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand import _checks
 from evenhand._checks import unmasked
+from evenhand._compile.generics import telling
 from evenhand.conventions import PAPER, Conventions
 from evenhand.errors import InputError
 from evenhand.groups import Groups
@@ -156,19 +157,23 @@ class Policy(Learned):
         with self._lock:  # a round belongs to one decision, and so do its scores
             t = self.round + 1
             rule = self._rule if self._is_compiled else self._scored_in_python(rows, t)
-            arm, propensity, explored = self._decide(
-                rule,
-                self._compiled_state,
-                self._members,
-                self._schedule,
-                open_arms,
-                t,
-                self._key,
-                rows,
-                context,
-                scores,
-                UNASKED,
-            )
+            try:
+                arm, propensity, explored = self._decide(
+                    rule,
+                    self._compiled_state,
+                    self._members,
+                    self._schedule,
+                    open_arms,
+                    t,
+                    self._key,
+                    rows,
+                    context,
+                    scores,
+                    UNASKED,
+                )
+            except ValueError:  # from a kernel: compiled code can raise nothing else
+                with telling(type(self).__name__):
+                    raise
             if arm < 0:
                 raise checking.bad_contexts(-1 - arm, rows)
             self.__dict__["round"] = t  # past __setattr__, which would be a tenth of a decision
@@ -210,19 +215,20 @@ class Policy(Learned):
         with self._lock:
             t = self.round + 1 if given is None else given
             rule = self._rule if self._is_compiled else self._scored_in_python(rows, t)
-            arm, _, _ = self._decide(
-                rule,
-                self._compiled_state,
-                self._members,
-                self._schedule,
-                open_arms,
-                t,
-                self._key,
-                rows,
-                UNASKED,
-                np.empty((0, 0)),
-                chances,
-            )
+            with telling(type(self).__name__):
+                arm, _, _ = self._decide(
+                    rule,
+                    self._compiled_state,
+                    self._members,
+                    self._schedule,
+                    open_arms,
+                    t,
+                    self._key,
+                    rows,
+                    UNASKED,
+                    np.empty((0, 0)),
+                    chances,
+                )
         if arm < 0:
             raise checking.bad_contexts(-1 - arm, rows)
         return chances
@@ -288,17 +294,21 @@ class Policy(Learned):
             )
         value, arm = checking.reward_of(reward), decision.arm
         groups = self._members.group_of
-        with self._lock:
-            good = self._teach(
-                self._rule_of_learning,
-                self._compiled_state,
-                arm,
-                groups[arm],
-                context,
-                value,
-                int(decision.round),
-                True,
-            )
+        with self._lock if self._is_compiled else self._undoing(arm):
+            try:
+                good = self._teach(
+                    self._rule_of_learning,
+                    self._compiled_state,
+                    arm,
+                    groups[arm],
+                    context,
+                    value,
+                    int(decision.round),
+                    True,
+                )
+            except ValueError:
+                with telling(type(self).__name__):
+                    raise
             self._changes[0] += good
             if good and not self._is_compiled:
                 self.learn(int(arm), context, value)
@@ -320,10 +330,13 @@ class Policy(Learned):
             )
         decisions = [decision] if isinstance(decision, Decision) else list(decision)
         arms, contexts, values = checking.true_rewards(decisions, true_reward, self._shape)
+        if not self._is_compiled:
+            self._update_true_in_python(decision, reward, decisions, (arms, contexts, values))
+            return
         if reward is not None:
             self.update(decision, reward)
         groups = self._members.group_of
-        with self._lock:
+        with self._lock, telling(type(self).__name__):
             self._changes[0] += 1
             for place, item in enumerate(decisions):
                 self._teach_true(
@@ -337,6 +350,28 @@ class Policy(Learned):
                     int(item.round),
                     place == len(decisions) - 1,
                 )
+
+    def _update_true_in_python(
+        self,
+        given: Decision | Sequence[Decision],
+        reward: ArrayLike | None,
+        decisions: list[Decision],
+        checked: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]],
+    ) -> None:
+        """The same by the method `learn_true`; if that fails, no reward was learned."""
+        before = [item.reward for item in decisions]
+        try:
+            with self._undoing():
+                if reward is not None:
+                    self.update(given, reward)
+                self._changes[0] += 1
+                for item, arm, context, value in zip(decisions, *checked, strict=True):
+                    observed = np.nan if item.reward is None else item.reward
+                    self.learn_true(int(arm), context, float(value), observed)
+        except BaseException:
+            for item, known in zip(decisions, before, strict=True):
+                item.reward = known
+            raise
 
     def absorb(
         self,
@@ -372,19 +407,23 @@ class Policy(Learned):
             checking.warn_of_unlike_features(checked[1])
         group_of, last = self._members.group_of, len(checked[0]) - 1
         numbers = checking.rounds_of(rounds, len(checked[0]))
-        with self._lock:
+        with self._lock if self._is_compiled else self._undoing():
             self._changes[0] += 1
             for place, (arm, row, value) in enumerate(zip(*checked, strict=True)):
-                self._teach(
-                    self._rule_of_learning,
-                    self._compiled_state,
-                    int(arm),
-                    group_of[arm],
-                    row,
-                    float(value),
-                    numbers[place],
-                    place == last,
-                )
+                try:
+                    self._teach(
+                        self._rule_of_learning,
+                        self._compiled_state,
+                        int(arm),
+                        group_of[arm],
+                        row,
+                        float(value),
+                        numbers[place],
+                        place == last,
+                    )
+                except ValueError:
+                    with telling(type(self).__name__):
+                        raise
                 if not self._is_compiled:
                     self.learn(int(arm), row, float(value))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand._checks import LARGEST, MALFORMED
 from evenhand.errors import DataError
 from evenhand.policies._state import CORRECTION, CORRECTION_WIDTH, ESTIMATE, UPPER, WIDTH
 
@@ -166,21 +167,25 @@ class Decision:
         """
         try:
             groups, reward = data.get("groups"), data.get("reward")  # older ones lack them
-            scores = [
-                [np.inf if score is None else float(score) for score in data["scores"][name]]
-                for name in SCORES
-            ]
+            scores = np.array([list(map(_score, data["scores"][name])) for name in SCORES])
+            arm, chance = _whole(data["arm"], least=0), _real(data["propensity"])
+            if not 0.0 <= chance <= 1.0 + 1e-9:
+                raise TypeError(f"{chance} is no probability")
+            if scores.shape[1] and arm >= scores.shape[1]:
+                raise TypeError(f"arm {arm} has no scores")
+            if type(data["explored"]) is not bool:
+                raise TypeError(f"explored is {data['explored']!r}")
             decision = cls(
-                arm=operator.index(data["arm"]),
-                propensity=float(data["propensity"]),
-                explored=bool(data["explored"]),
-                round=operator.index(data["round"]),
-                context=np.array(data["context"], dtype=np.float64).reshape(-1),
-                scores=Scores(np.array(scores, dtype=np.float64).reshape(len(SCORES), -1)),
-                groups=None if groups is None else np.array(groups, dtype=np.float64),
+                arm=arm,
+                propensity=chance,
+                explored=data["explored"],
+                round=_whole(data["round"], least=0),
+                context=np.array([_real(value) for value in data["context"]]),
+                scores=Scores(scores),
+                groups=None if groups is None else _membership(groups, scores.shape[1]),
             )
-            decision.reward = None if reward is None else float(reward)
-        except (TypeError, ValueError, LookupError, OverflowError) as error:
+            decision.reward = None if reward is None else _real(reward)
+        except MALFORMED as error:
             raise DataError(
                 parameter="data",
                 value=data,
@@ -192,6 +197,39 @@ class Decision:
 
 SCORES = ("estimate", "width", "correction", "correction_width", "upper")
 """The rows of a table of scores."""
+
+
+def _whole(value: Any, least: int) -> int:
+    """A whole number of at least `least`; a TypeError if it is anything else."""
+    if isinstance(value, bool) or operator.index(value) < least:
+        raise TypeError(f"{value!r} is not a whole number of at least {least}")
+    return operator.index(value)
+
+
+def _real(value: Any) -> float:
+    """A number that a policy takes; a TypeError if it is anything else."""
+    if isinstance(value, (bool, str)) or not abs(float(value)) <= LARGEST:
+        raise TypeError(f"{value!r} is not a number up to {LARGEST:g}")
+    return float(value)
+
+
+def _membership(groups: Any, n_arms: int) -> NDArray[np.float64]:
+    """A row of probabilities per candidate; a TypeError if it is anything else."""
+    table = np.array([[_real(value) for value in row] for row in groups])
+    good = table.ndim == 2 and len(table) == n_arms and table.min() >= 0.0 and table.max() <= 1.0
+    sums = table.sum(axis=1)  # 1 for every attribute
+    if not good or sums.min() < 0.5 or np.abs(sums - np.round(sums[0])).max() > 1e-5:
+        raise TypeError(f"groups are no membership of {n_arms} candidates")
+    return table
+
+
+def _score(value: Any) -> float:
+    """What `_plain` wrote."""
+    if isinstance(value, str):
+        return {"nan": np.nan, "-inf": -np.inf}[value]
+    if isinstance(value, bool):
+        raise TypeError(f"{value!r} is no score")
+    return np.inf if value is None else float(value)
 
 
 def _plain(score: float) -> float | str | None:

@@ -24,6 +24,7 @@ from evenhand.events.event import (
     Overridden,
     RewardObserved,
     RowsAbsorbed,
+    whole,
 )
 from evenhand.policies.decision import Decision, Scores
 
@@ -234,7 +235,8 @@ class Pending:
         """The pending decisions that `to_dict` described, after event `seq`."""
         pending = cls(about)
         try:
-            pending.seq, pending.round, pending.learned = seq, state["round"], state["learned"]
+            pending.seq = seq
+            pending.round, pending.learned = whole(state["round"]), whole(state["learned"])
             pending.kept = {
                 int(round): b64decode(row, validate=True) for round, row in state["waiting"]
             }

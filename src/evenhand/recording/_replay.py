@@ -24,9 +24,16 @@ from evenhand.events._read import of_another, read_whole, refuse_for_own
 from evenhand.events._schema import checked
 from evenhand.events._tables import log_path
 from evenhand.events.columns import ROLES, find_roles
-from evenhand.events.event import Event, RewardObserved, RowsAbsorbed, TrueRewardObserved
+from evenhand.events.event import (
+    DecisionMade,
+    Event,
+    RewardObserved,
+    RowsAbsorbed,
+    TrueRewardObserved,
+)
 from evenhand.events.file_ledger import FileLedger
 from evenhand.events.ledger import Ledger, Snapshot
+from evenhand.policies._settings import learns_in_python
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import from_dict, to_dict
 from evenhand.recording._decision_records import Past, columns_of, past_decisions
@@ -38,14 +45,14 @@ def start(about: About, snapshot: Snapshot | None) -> tuple[Policy, Pending]:
     if snapshot is None:
         return from_dict(about.policy), Pending(about)
     pending = Pending.from_dict(about, snapshot.seq, snapshot.state)
-    return from_dict(snapshot.state["policy"]), pending
+    return from_dict(snapshot.state.get("policy", {})), pending
 
 
 class _Batch:
     """Rewards that are learned in one call, in the order in which they came."""
 
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+    def __init__(self, policy: Policy, pending: Pending) -> None:
+        self._policy, self._pending = policy, pending
         self._clear()
 
     def _clear(self) -> None:
@@ -66,12 +73,17 @@ class _Batch:
             table = np.array(self._contexts, dtype=np.float64).reshape(-1, policy._shape[1])
             by_round = {"rounds": self._rounds} if policy.learns_by_round else {}
             arms = np.array(self._arms, dtype=np.int64)
+            policy.round = self._pending.round
             policy.absorb(arms, table, np.array(self._rewards), **by_round)
         self._clear()
 
 
 def fold(policy: Policy, pending: Pending, ledger: Ledger) -> None:
-    """Apply the events that come next; rewards are learned in the order in which they came."""
+    """Apply the events that come next; rewards are learned in the order in which they came.
+
+    What learns in plain Python may read `policy.round`. So it learns between the same decisions as
+    it did live; compiled code learns all rewards at once.
+    """
     events: Iterable[Event] = ledger.read(pending.seq)
     past: dict[str, Past] = {}
     if pending.learns_truth:
@@ -80,8 +92,10 @@ def fold(policy: Policy, pending: Pending, ledger: Ledger) -> None:
         events = list(events)
         true = {event.id for event in events if isinstance(event, TrueRewardObserved)}
         past = past_decisions(ledger.read(), true) if true else past
-    batch = _Batch(policy)
+    batch, reads_rounds = _Batch(policy, pending), learns_in_python(type(policy))
     for event in events:
+        if reads_rounds and isinstance(event, DecisionMade):
+            batch.learn()
         earned = pending.take(event)
         if earned is not None and isinstance(event, RewardObserved):
             batch.add([earned[0]], [earned[1]], [event.reward], [earned[2]])
@@ -91,6 +105,7 @@ def fold(policy: Policy, pending: Pending, ledger: Ledger) -> None:
         elif pending.learns_truth and isinstance(event, TrueRewardObserved):
             # Rewards that came before a true reward are learned before it.
             batch.learn()
+            policy.round = pending.round
             policy.update(past[event.id].learned, true_reward=event.reward)
     batch.learn()
     policy.round = pending.round

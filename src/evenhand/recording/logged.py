@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from functools import partial, wraps
 from pathlib import Path
 from threading import RLock
-from typing import Any, Self, TypeVar, cast
+from typing import Any, NoReturn, Self, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -51,8 +50,9 @@ def _in_turn(method: Method) -> Method:
 class LoggedPolicy:
     """The result of `log_to`: a policy whose `select`, `update` and `absorb` are logged.
 
-    The rest, such as `bias`, `counts` or `save`, is the policy's own. Everything that the policy
-    decides and learns has to go through this object. It is for one process; its threads take turns.
+    The rest, such as `bias`, `counts` or `save`, is the policy's own; `merge` and `learn`, which a
+    replay could not repeat, are refused. Everything that the policy decides and learns has to go
+    through this object. It is for one process; its threads take turns.
 
     A decision is given by the object that `select` returned, by its round, or by its id.
 
@@ -334,6 +334,37 @@ class LoggedPolicy:
             return False
         return item.reward is not None or (item.round in pending.kept and pending.is_this(item))
 
+    # What is not logged -------------------------------------------------------------------------
+
+    def merge(self, other: Policy) -> NoReturn:
+        """Refused: a log has no event for it, so a replay would not know what was merged.
+
+        Args:
+            other: any policy.
+        """
+        raise InputError(
+            f"merge is not logged, so what {type(other).__name__} has learned would be lost when "
+            "the log is opened again; merge policies before a log begins, or give the rows to "
+            "absorb"
+        )
+
+    def learn(self, *_: Any) -> NoReturn:
+        """Refused: `update` and `absorb` call it, and log what it learns."""
+        raise InputError(
+            "learn and learn_true are not logged; call update or absorb, which call them"
+        )
+
+    learn_true = learn
+
+    @property
+    def own(self) -> Any:
+        """What the policy's `learns` declares, read-only: only logged rewards change it."""
+        own = self.policy.own
+        views = [table.view() for table in own]
+        for view in views:
+            view.flags.writeable = False
+        return own._make(views)
+
     # The log ------------------------------------------------------------------------------------
 
     @property
@@ -434,7 +465,7 @@ class LoggedPolicy:
         """Save the state, if it is that of the log and can be restored completely.
 
         What a policy learns in a way of its own is restored by replaying all rewards. A snapshot
-        only saves time: a failure to write it is ignored, and a state that cannot be saved is told.
+        only saves time: one that cannot be saved or written is a warning, whatever error it was.
         """
         policy, pending = self.policy, self._pending
         self._taken = pending.seq
@@ -451,8 +482,14 @@ class LoggedPolicy:
             )
             return
         self._sync()  # an error of the disk about events is not one about a snapshot
-        with suppress(OSError, ValueError, TypeError):
+        try:
             self.ledger.snapshot(state, pending.seq)
+        except Exception as error:  # a database has errors of its own
+            warnings.warn(
+                f"{self.ledger.name} could not keep a snapshot, so opening it again takes longer: "
+                f"{' '.join(str(error).split()) or repr(error)}",
+                stacklevel=2,
+            )
 
     def _sync(self) -> None:
         try:

@@ -14,6 +14,7 @@ from evenhand._compile.generics import telling
 from evenhand._compile.intrinsics import borrowed
 from evenhand.policies._kernels import learn, learn_true, settle
 from evenhand.policies._live_calls import check_arm, choose
+from evenhand.policies._settings import plays_in_python
 from evenhand.policies._state import ROUND, on_round, room_of_call
 from evenhand.policies.base import Policy
 from evenhand.simulation._plain_rounds import Watch, each_round, for_both
@@ -100,7 +101,7 @@ def play(
         shared: compiled loops, by the types of rules and worlds, and a generator.
         flush: called with the first round of a segment and its part of the trace.
     """
-    if not policy._is_compiled:
+    if plays_in_python(type(policy)):
         _play_plain(policy, world, horizon, stream, out, watch, flush)
         return
     generator = shared.generator(world, stream)

@@ -48,12 +48,18 @@ def each_round(
 ) -> Iterator[Round]:
     """Play `horizon` rounds, and yield each of them before the policy learns its reward.
 
-    The numbers are those of the compiled loop. The policy has learned everything once the iterator
-    is exhausted.
+    The numbers are those of the compiled loop of `simulate`, where rounds cannot be seen. The
+    policy has learned everything once the iterator is exhausted.
+
+    Args:
+        policy: made for the groups and features of the world, without data.
+        world: where contexts and rewards come from.
+        horizon: the number of rounds.
+        stream: the seed of the world's random numbers.
 
     Example:
         >>> import numpy as np, evenhand as eh
-        >>> from evenhand.simulation._plain_rounds import each_round
+        >>> from evenhand.simulation import each_round
         >>> world = eh.SyntheticWorld(n_arms=4, n_sensitive=2)
         >>> policy = eh.UniformRandom(world.groups, world.n_features, seed=1)
         >>> stream = np.random.SeedSequence(1)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import InputError
 from evenhand.policies._kernels import rule_sources
+from evenhand.policies._settings import plays_in_python
 from evenhand.policies._state import blank_of, wipe
 from evenhand.policies.base import Policy
 from evenhand.simulation._compiled_rounds import N_TOTALS, SEGMENT, TRACE, Run, SharedLoops, play
@@ -125,7 +126,7 @@ class _Policies:
             policy = piece.make(
                 place.groups, place.n_features, horizon=piece.horizon, seed=seed, **piece.settings
             )
-            if policy._is_compiled and rule_sources(type(policy._rule)) == ():
+            if not plays_in_python(type(policy)) and rule_sources(type(policy._rule)) == ():
                 self._reused = policy, blank_of(policy._state)
             return policy
         policy, blank = self._reused

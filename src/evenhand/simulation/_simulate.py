@@ -57,8 +57,9 @@ def simulate(
         seed: the seed of all random numbers. The same seed gives the same results with any workers.
         trace: True to keep every round, not only sums, which takes 40 bytes of memory per round;
             or the name of a new folder, to write them to Parquet files there as they come.
-        workers: the number of threads, by default all cores. Policies in plain Python, and tens of
-            thousands of short replications, run in processes (joblib).
+        workers: the number of threads, by default all cores. Policies in plain Python, also
+            with only a `select` or `update` of their own, and tens of thousands of short
+            replications run in processes (joblib).
         client: a `dask.distributed` client, or the address of a scheduler, to run on a cluster.
         progress: True for a line in the terminal, or a function of (rounds done, rounds in all).
         settings: passed to every policy, such as delta=0.2 or conventions=eh.AUTHORS_CODE.

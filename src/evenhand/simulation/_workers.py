@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from evenhand.errors import InputError, setting
+from evenhand.policies._settings import plays_in_python
 from evenhand.simulation._plain_rounds import Watch
 from evenhand.simulation._replications import Piece, Runs, class_of, run_piece
 from evenhand.worlds.base import World
@@ -35,7 +36,7 @@ def run_pieces(
 
     `tell` is called with the number of rounds done.
     """
-    compiled = all(class_of(piece.make).is_compiled() for piece in pieces)
+    compiled = not any(plays_in_python(class_of(piece.make)) for piece in pieces)
     if client is None and compiled and not (workers > 1 and _are_short(pieces)):
         yield from _in_threads(pieces, workers, tell)
         return

@@ -136,6 +136,12 @@ class PooledGroupFair(Policy):
         settings: Common = {"noise": "estimate", "exploration": "none"}
         settings.update(common)
         super().__init__(groups, n_features, horizon, delta, **settings)
+        if type(self).prior is not Policy.prior:
+            raise InputError(
+                f"{type(self).__name__} has a prior, which PooledGroupFair does not use: how "
+                "coefficients vary is estimated; leave the method out, or derive the class from "
+                "a policy of separate regressions, such as GroupFairTopInterval"
+            )
         self.arms = _checks.one_of("arms", arms, ("recurring", "once"))
         if len(self.groups) < 2 and not self.groups.changes:
             raise InputError(

@@ -268,13 +268,17 @@ class SqlLedger:
     def snapshot(self, state: Mapping[str, Any], seq: int) -> None:
         """Keep the state after event `seq`, with the hash of the ledger there."""
         tx = self._transaction()
-        saved = {"seq": seq, "head": tx.chain.seq, "hash": tx.chain.hash.hex(), "state": state}
-        tx.connection.rows(
-            "INSERT INTO meta (name, value) VALUES ('log snapshot', ?) "
-            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            (json.dumps(saved, allow_nan=False).encode(),),
-        )
-        tx.connection.commit()
+        try:
+            saved = {"seq": seq, "head": tx.chain.seq, "hash": tx.chain.hash.hex(), "state": state}
+            tx.connection.rows(
+                "INSERT INTO meta (name, value) VALUES ('log snapshot', ?) "
+                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (json.dumps(saved, allow_nan=False).encode(),),
+            )
+            tx.connection.commit()
+        except BaseException:  # otherwise the next call would find a transaction that is open
+            tx.connection.rollback()
+            raise
 
     def newest_snapshot(self, before: int | None = None) -> Snapshot | None:
         """The newest snapshot of these events."""
