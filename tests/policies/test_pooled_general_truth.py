@@ -322,7 +322,7 @@ def test_units_that_cannot_be_told_yet_are_not_used() -> None:
     np.testing.assert_allclose(
         policy.select(contexts).scores.table, plain.select(contexts).scores.table, rtol=1e-9
     )
-    assert "cannot be told yet" in policy.bias().to_words()
+    assert "cannot be estimated yet" in policy.bias().to_words()
 
 
 # What is said ------------------------------------------------------------------------------------
@@ -354,7 +354,7 @@ def test_words_say_what_rests_on_truth(world: Any, more: Any) -> None:
     world.advantage = (6.0, 0.0) if isinstance(world, eh.CrossedWorld) else 6.0
     policy = after_run(world.with_true_rewards(0.1, 20), **more)
     given_up = policy.bias()
-    assert "that assumption is given up" in given_up.to_words()
+    assert "the assumption of equal averages is dropped" in given_up.to_words()
     assert policy.measured().p_equal < 0.05
     row = given_up.to_frame().set_index(["group", "feature"]).loc[("sex: F", "x1")]
     assert abs(row.estimate - row.by_truth) < abs(row.estimate - row.by_averages)

@@ -354,7 +354,7 @@ def test_units_that_cannot_be_told_yet_are_not_used() -> None:
     np.testing.assert_allclose(
         policy.select(contexts).scores.table, plain.select(contexts).scores.table, rtol=1e-9
     )
-    assert "cannot be told yet" in policy.bias().to_words()
+    assert "cannot be estimated yet" in policy.bias().to_words()
     first = _policy()
     first.update(_played(first, 1)[0][0], true_reward=1.0)
     assert "There is 1 true reward, the first of round 1. There is no feedback yet" in str(
@@ -380,7 +380,7 @@ def test_words_say_what_rests_on_truth() -> None:
     assert "true rewards, the first of round" in kept
     assert "do not contradict it clearly enough" in kept and "WARNING" not in kept
     given_up = _run(3, advantage=6.0, share=0.05, delay=50).bias()
-    assert "that assumption is given up" in given_up.to_words()
+    assert "the assumption of equal averages is dropped" in given_up.to_words()
     table = given_up.to_frame().set_index(["group", "feature"])
     row = table.loc[("sensitive", "x1")]
     assert abs(row.estimate - row.by_truth) < abs(row.estimate - row.by_averages)

@@ -104,7 +104,7 @@ def put(saved, *keys, value):
         (("round",), 10**400, "round is a whole number of about"),
         (("round",), [], r"round is \[\]"),
         (("arms",), None, "not a finite number"),
-        (("arms",), [[[1.0], [1.0, 2.0]]], "several lengths"),
+        (("arms",), [[[1.0], [1.0, 2.0]]], "different lengths"),
         (("arms", 0, 0, 0), "1.0", "not a finite number"),
         (("arms", 0, 0, 0), 10**400, "not a finite number"),
         (("arms", 0, 0, 0), {}, "not a finite number"),
