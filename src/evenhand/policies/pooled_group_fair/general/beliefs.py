@@ -69,7 +69,6 @@ def _flat_posterior(sums, of_arms, kinds, n_kinds, known_sigma2, basis, size, d)
     flat = FLAT * max(np.max(variances.along[1:]), np.max(variances.across[1:]))
     for kind in range(n_kinds - 1):
         variances.along[kind] = variances.across[kind] = flat
-    work_out(data, kinds, variances, post)
     work_out_in(basis, kinds, variances, post)
     effects = post.M.copy()
     for step in range(len(GRID)):
