@@ -130,7 +130,7 @@ def read_logged(
     marks, worth = Marks.of(missing_marks), numbers_for(reward_values)
 
     def of_others(path: Path) -> pd.DataFrame:
-        return _read_table(path, reading, named, marks, worth)
+        return _read_table(path, reading, named, marks, worth, list(nominal_columns))
 
     path = Path(log)
     if path.suffix in FORMATS:
@@ -186,10 +186,11 @@ def _read_table(
     named: Mapping[str, str],
     marks: Marks,
     worth: Mapping[str, float] | None,
+    nominal: Sequence[str],
 ) -> pd.DataFrame:
     """A log that evenhand did not write, read like any table, with rewards as numbers."""
     group = named.get("group", NAMES["group"])
-    frame = read_table(path, marks, reading=reading, labels=(group,))
+    frame = read_table(path, marks, reading=reading, labels=(group,), nominal=nominal)
     reward = find_roles([str(name) for name in frame], named, ("arm", "reward"))["reward"]
     marks.check_rewards(reward, worth)
     return frame.assign(**{reward: observed_rewards(frame[reward], worth, marks)})

@@ -186,7 +186,8 @@ class TableWorld(World):
         left, codes = _names("leave_out", leave_out), _names("nominal_columns", nominal_columns)
         needed = None if listed is None else {*parts, *listed, *left, *codes}
         reading = Reading(encoding, decimal, delimiter or separator, sheet)
-        frame = read_table(data, marks, needed, reading, group_columns)
+        spelled = [name for name in codes if name not in parts]
+        frame = read_table(data, marks, needed, reading, group_columns, spelled)
         if listed is None:
             listed = [name for name in frame.columns if name not in {*parts, *left}]
         used = list(dict.fromkeys([*parts, *listed]))

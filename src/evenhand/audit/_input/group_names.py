@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from evenhand._columns.buckets import labels_of
-from evenhand._columns.table_files import numbers_or_codes
+from evenhand._columns.kinds_of_text import numbers_or_codes
 from evenhand._columns.words import NUMBER, category
 from evenhand.audit._input.expressions import as_number
 from evenhand.audit._input.json_files import TEXT

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from evenhand._columns.missing_marks import GROUPED, LIKELY, tell_of_idle
+from evenhand._columns.kinds_of_text import CODE, GROUPED
+from evenhand._columns.missing_marks import LIKELY, tell_of_idle
 from evenhand._columns.rewards import not_named
 from evenhand._columns.words import NUMBER, as_written
 from evenhand.audit._input.column_names import tell_of_names, with_names
@@ -140,7 +141,7 @@ def _without_marks(source: Source, columns: Columns, settings: AuditSettings) ->
 
 
 def _with_point(source: Source, text: Any) -> Any:
-    """Text that may be a number, with a decimal point: `missing_marks.with_point` as SQL."""
+    """Text that may be a number, with a decimal point: `kinds_of_text.with_point` as SQL."""
     import ibis
 
     bare = text.strip()
