@@ -26,8 +26,8 @@ LOOKED_AT = 1000  # values of a column, enough to judge what it holds
 SIGNS = r"[\s'$€£%]"  # what people write in numbers, besides commas
 THOUSANDS = r"^[+-]?\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d*)?$"  # also 12,34,567
 DECIMAL = r"^[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)?,\d+$"  # one comma, and points as separators
-# 2024-01-31, 31.1.2024 or 1/31/24, with or without a time after it.
-DATE = re.compile(r"\s*\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ].*)?\s*")
+# 2024-01-31, 31.1.2024 or 1/31/24, with or without a time after it; or a time, 12:30.
+DATE = re.compile(r"\s*(\d{1,4}([-/.])\d{1,2}\2\d{1,4}([T ].*)?|\d{1,2}:\d{2}(:\d{2}[.\d]*)?)\s*")
 # Values of a reward that the advice guesses to be 0; the user has to check it anyway.
 NOES = ("0", "n", "no", "not", "never", "f", "false", "negative", "lost")
 
@@ -53,16 +53,15 @@ def counted(values: Sequence[tuple[str, int]]) -> str:
 
 
 def dates_in_text(values: Sequence[str]) -> bool:
-    """Whether nearly all of these values of a column of text are dates.
+    """Whether these values of a column of text are dates or times: all or, of many, nearly all.
 
     Example:
         >>> from evenhand._columns.diagnosis import dates_in_text
         >>> dates_in_text(["2024-01-31", "2024-02-01 12:30", "31.1.2024"])
         True
     """
-    if len(values) < 3:
-        return False
-    return sum(DATE.fullmatch(value) is not None for value in values) > 0.9 * len(values)
+    some = sum(DATE.fullmatch(value) is not None for value in values)
+    return some > 0 and some > 0.9 * len(values)
 
 
 def numbers_in_text(values: Sequence[str], marks: Marks) -> NumbersAsText | None:
