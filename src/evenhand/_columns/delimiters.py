@@ -14,8 +14,13 @@ DELIMITERS = (",", ";", "\t", "|")
 LOOKED_AT = 50  # records
 
 
-def delimiter_of(path: str | Path, reading: Reading) -> str:
+def delimiter_of(path: str | Path, reading: Reading, errors: str = "strict") -> str:
     """The delimiter of a CSV file: the one that was given, or the one that fits it best.
+
+    Args:
+        path: the file.
+        reading: how it is read.
+        errors: what is done about bytes that are not in its encoding, as for `open`.
 
     Example:
         >>> import pathlib, tempfile
@@ -28,11 +33,11 @@ def delimiter_of(path: str | Path, reading: Reading) -> str:
     """
     if reading.delimiter is not None:
         return reading.delimiter
-    return max(DELIMITERS, key=lambda guess: _fit(first_records(path, guess, reading)))
+    return max(DELIMITERS, key=lambda guess: _fit(first_records(path, guess, reading, errors)))
 
 
 def first_records(
-    path: str | Path, delimiter: str, reading: Reading, most: int = LOOKED_AT
+    path: str | Path, delimiter: str, reading: Reading, errors: str = "strict"
 ) -> list[list[str]]:
     """The first records of a CSV file, without blank lines.
 
@@ -40,11 +45,11 @@ def first_records(
         path: the file.
         delimiter: what stands between its columns.
         reading: how it is read.
-        most: how many lines are looked at.
+        errors: what is done about bytes that are not in its encoding, as for `open`.
     """
     with opened(path) as file:
-        text = TextIOWrapper(file, reading.codec, newline="")
-        records = islice(csv.reader(text, delimiter=delimiter), most)
+        text = TextIOWrapper(file, reading.codec, errors, newline="")
+        records = islice(csv.reader(text, delimiter=delimiter), LOOKED_AT)
         return [record for record in records if record]
 
 

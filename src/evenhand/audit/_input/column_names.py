@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from evenhand._columns.compression import DAMAGED, opened
+from evenhand._columns.delimiters import DELIMITERS
 from evenhand._columns.header import tell_of_nameless, tell_of_repeated
 from evenhand.audit._input.roles import columns_of, idle_names
 from evenhand.audit._input.sources import Source
@@ -39,7 +40,7 @@ def _check_apart(source: Source, names: Sequence[str]) -> None:
     """An error if the whole first line of a CSV file was taken for one column."""
     header, path = names[0], source.files[0]
     called = source.called.get(path, path)
-    between = [mark for mark in ",;\t|" if mark in header]
+    between = [mark for mark in DELIMITERS if mark in header]
     if len(names) > 1 or not between:
         return
     said = f"{setting('log')} is {called!r}, whose columns cannot be told apart"
@@ -58,7 +59,7 @@ def _header(source: Source, names: Sequence[str]) -> Sequence[str]:
     """The names of columns as a CSV file has them."""
     path = source.files[0]
     engine_separator = source.reading.get("delim", source.reading.get("sep", ","))
-    for separator in dict.fromkeys((engine_separator, ",", ";", "\t", "|")):
+    for separator in dict.fromkeys((engine_separator, *DELIMITERS)):
         try:
             with opened(path) as file:
                 first = pd.read_csv(
