@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 import warnings
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import evenhand as eh
 from awkward_tables import decisions_with
+from evenhand.cli import main
 from evenhand.offpolicy import read_logged
 
 ROLES = {"group": "group", "reward": "reward"}
@@ -150,3 +152,168 @@ def test_a_code_that_comes_late_keeps_all_zeros(tmp_path):
     with pytest.warns(eh.errors.InputWarning, match="group: a single arm"):
         world = eh.TableWorld(path, **ROLES, features=["x", "arm"])
     assert world.feature_names == ("intercept", "x=007", "arm")
+
+
+@pytest.mark.parametrize("missing", ["drop", "fill"])
+def test_a_row_without_a_group_is_left_out(missing, tmp_path):
+    """It is no group "missing", also where features are filled in."""
+    path = tmp_path / "log.csv"
+    path.write_text(decisions_with(["1", "2", "4", ""]).replace("F;0.0;", ";0.0;", 1))
+    with warnings.catch_warnings(action="ignore"):
+        world = eh.TableWorld(path, **ROLES, features=["x"], missing=missing)
+        logged = read_logged(path, features=["x"], shared=True, missing=missing)
+        audit = eh.audit(path, **ROLES, features=["x"], missing=missing, logistic=False)
+    rows = 59 if missing == "fill" else 44
+    assert world.groups.names == logged.groups.names == audit.bias.groups == ("F", "M")
+    assert world.n_rows == logged.n == audit.facts.used == rows
+    assert sorted(world.feature_names) == sorted(set(audit.bias.features) - {"intercept"})
+
+
+def test_a_gap_is_not_what_other_categories_are_compared_with(tmp_path):
+    """However frequent it is, and also where a category is called so."""
+    path = tmp_path / "log.csv"
+    how = {"missing": "fill", "missing_marks": ["?"]}
+    for words, expected in (
+        (["?", "?", "?", "cook", "nurse"], ["intercept", "x=missing", "x=nurse"]),
+        (["?", "?", "?", "cook", "missing"], ["intercept", "x=missing"]),
+    ):
+        path.write_text(decisions_with(words))
+        assert same(at_every_door(path, **how)) == expected
+    path.write_text(decisions_with(["?", "a", "b", "c", "b"]))
+    expected = ["intercept", "x=a", "x=missing", "x=other"]
+    assert same(at_every_door(path, **how, categories=2)) == expected
+
+
+@pytest.mark.parametrize(
+    ("header", "asked", "expected"),
+    [
+        (" x ", ["x"], ["x"]),
+        ("x,X", ["x", "X_1"], ["X_1", "x"]),
+        ("x,x", ["x", "x_1"], ["x", "x_1"]),
+    ],
+)
+def test_names_in_a_header(header, asked, expected, tmp_path):
+    path, values = tmp_path / "log.csv", ["1,2", "2,0", "4,1"]
+    if "," not in header:
+        values = ["1", "2", "4"]
+    path.write_text(decisions_with(values, header).replace(";", ","))
+    assert same(at_every_door(path, asked)) == expected
+
+
+@pytest.mark.filterwarnings("ignore::evenhand.errors.InputWarning")
+def test_a_column_of_a_repeated_name_is_told_alike(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(decisions_with(["1,2", "2,0", "4,1"], "x,x").replace(";", ","))
+    said = "log.csv: column 'x' occurs more than once, and column 6 is called 'x_1' here; leave it"
+    for door in (eh.TableWorld, eh.audit):
+        with pytest.warns(eh.errors.InputWarning, match=said):
+            door(path, **ROLES)
+
+
+REFUSED = {
+    "a text for a list": ({"features": "x"}, "features is 'x'; allowed is a list of columns"),
+    "a text for names": (
+        {"nominal_columns": "x"},
+        "nominal_columns is 'x'; allowed is a list of columns",
+    ),
+    "the group": ({"features": ["x", "group"]}, "features: 'group' is the group; a group cannot"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_worlds_and_audits_refuse_alike(name, tmp_path):
+    how, said = REFUSED[name]
+    path = tmp_path / "log.csv"
+    path.write_text(decisions_with(["1", "2", "4"]))
+    for door in (eh.TableWorld, eh.audit):
+        with pytest.raises(eh.InputError, match=said):
+            door(path, **ROLES, **how)
+    if "group" not in how.get("features", ()):
+        with pytest.raises(eh.InputError, match=said):
+            read_logged(path, **how)
+
+
+def test_a_reward_is_one_column_and_a_delimiter_has_one_name(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(decisions_with(["1", "2", "4"]))
+    with pytest.raises(eh.InputError, match=r"reward is .*; allowed is the name of one column"):
+        eh.TableWorld(path, group="group", reward=["reward"], features=["x"])
+    with pytest.raises(eh.InputError, match="delimiter and separator are both given"):
+        eh.TableWorld(path, **ROLES, features=["x"], delimiter=";", separator=";")
+
+
+def test_a_folder_is_said_to_be_one(tmp_path, capsys):
+    for door in (lambda: eh.TableWorld(tmp_path, **ROLES), lambda: read_logged(tmp_path)):
+        with pytest.raises(eh.InputError, match="which is a folder; give the path of a file in it"):
+            door()
+    new = str(tmp_path / "new.toml")
+    assert main(["init", new, "--data", str(tmp_path)]) == 2
+    assert main(["serve", "--init", str(tmp_path), new]) == 2
+    assert capsys.readouterr().err.count("which is a folder; give the path of a file in it") == 2
+
+
+@pytest.mark.parametrize("groups", [200, 201])
+@pytest.mark.filterwarnings("ignore::evenhand.errors.InputWarning")
+def test_how_many_groups_there_may_be(groups):
+    rows = np.arange(groups * 4)
+    log = pd.DataFrame({"group": [f"g{i}" for i in rows % groups], "reward": rows % 3, "x": 0.0})
+    log["x"] = rows % 5 / 7
+    doors = (lambda: eh.TableWorld(log, **ROLES), lambda: eh.audit(log, **ROLES, logistic=False))
+    for door in doors:
+        if groups == 200:
+            door()
+        else:
+            with pytest.raises(eh.InputError, match=r"group.* 201 values"):
+                door()
+
+
+def written_by(command, path, folder, *more):
+    """The text of the file that `evenhand init` or `serve --init` writes."""
+    new = folder / f"{command}.toml"
+    data = ["init", str(new), "--data", str(path)]
+    if command == "serve":
+        data = ["serve", "--init", str(path), str(new), "--group", "group", "--reward", "reward"]
+    assert main([*data, *more]) == 0
+    return new.read_text()
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_codes_in_the_files_that_are_written(form, tmp_path):
+    path = tmp_path / f"log.{form}"
+    path.write_text(decisions_with(["10", "02", "02", "01", "02", "01"]))
+    if form == "jsonl":
+        log = pd.read_csv(path, sep=";", dtype={"x": str})
+        log.to_json(path, orient="records", lines=True)
+    assert "3 values: 02, 01, 10" in written_by("init", path, tmp_path)
+    feature = tomllib.loads(written_by("serve", path, tmp_path))["features"]["x"]
+    assert feature == {"type": "category", "values": ["02", "01", "10"]}
+
+
+def test_truth_values_with_a_gap_are_a_yes_or_no_of_the_service(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(decisions_with(["True", "False", "True", ""]))
+    feature = tomllib.loads(written_by("serve", path, tmp_path))["features"]["x"]
+    assert feature == {"type": "yes-no"}
+
+
+@pytest.mark.parametrize("command", ["init", "serve"])
+@pytest.mark.filterwarnings("always::evenhand.errors.InputWarning")
+def test_a_decimal_comma_is_named(command, tmp_path, capsys):
+    path = tmp_path / "log.csv"
+    path.write_text(decisions_with(["1,5", "2,25", "4,0"]))
+    said = "column 'x' holds numbers with a decimal comma, such as '1,5'"
+    written_by(command, path, tmp_path)
+    told = capsys.readouterr().err
+    assert said in told and "--decimal ," in told
+    (tmp_path / f"{command}.toml").unlink()
+    written_by(command, path, tmp_path, "--decimal", ",")
+    assert not capsys.readouterr().err
+
+
+def test_a_column_has_one_role_in_a_service(tmp_path, capsys):
+    path = tmp_path / "log.csv"
+    path.write_text(decisions_with(["1", "2", "4"]))
+    named = ["--group", "group", "--reward", "group"]
+    assert main(["serve", "--init", str(path), str(tmp_path / "new.toml"), *named]) == 2
+    said = capsys.readouterr().err
+    assert "--group and --reward are both 'group'; give each column one role" in said

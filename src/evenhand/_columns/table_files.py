@@ -72,13 +72,13 @@ def read_table(
     how, given = reading or Reading(), Marks.of(missing_marks)
     names = {*labels, *nominal}
     frame = without_marks(_read(data, columns, how, names), given, how.decimal or ".", names)
-    if not isinstance(data, (str, os.PathLike)) or form_of(data) not in (CSV, EXCEL):
+    if not isinstance(data, (str, os.PathLike)) or form_of(str(data)) not in (CSV, EXCEL):
         return frame
     frame = frame.copy(deep=False)
     for name in {*labels} & {*frame} - {*nominal}:
         frame[name] = numbers_or_codes(frame[name], how.decimal or ".")
-    for name in frame if given else ():  # without marks, pandas has made truth values already
-        if name not in names:
+    if given:  # without marks, pandas has made truth values already
+        for name in [name for name in frame.columns if name not in names]:
             frame[name] = _truths(frame[name])
     return frame
 
@@ -115,6 +115,8 @@ def _read(
 def _read_file(
     path: Path, columns: Collection[str] | None, reading: Reading, names: Collection[str]
 ) -> pd.DataFrame:
+    if path.is_dir():
+        raise a_folder("data", path)
     if not path.is_file():
         raise InputError(
             f"{setting('data')} is {str(path)!r}, but there is no such file; give the path of one",
@@ -136,6 +138,14 @@ def _read_file(
     if form == PARQUET:
         return _read_parquet(path, columns)
     raise AssertionError(f"nothing here reads {form} files")
+
+
+def a_folder(role: str, path: Path) -> InputError:
+    """The error for a folder where a file is meant; only audits read several."""
+    return InputError(
+        f"{setting(role)} is {str(path)!r}, which is a folder; give the path of a file in it",
+        value=str(path),
+    )
 
 
 def row_of(frame: pd.DataFrame, where: pd.Series[bool]) -> str:
@@ -223,7 +233,8 @@ def _read_csv(
             "and give the frame"
         ) from error
     frame.index = pd.RangeIndex(2, len(frame) + 2, name=IN_FILE)
-    return frame[list(kept)].set_axis(list(kept.values()), axis=1)
+    named: pd.DataFrame = frame[list(kept)].set_axis(list(kept.values()), axis=1)
+    return named
 
 
 def _may_have_codes(path: Path, mark: str, codec: str) -> bool:

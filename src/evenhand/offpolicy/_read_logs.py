@@ -16,7 +16,7 @@ from evenhand._columns.file_formats import Reading, form_of
 from evenhand._columns.missing import DEFAULT, Choice
 from evenhand._columns.missing_marks import Given, Marks
 from evenhand._columns.rewards import numbers_for, observed_rewards
-from evenhand._columns.table_files import read_table
+from evenhand._columns.table_files import a_folder, read_table
 from evenhand._columns.words import shown, word
 from evenhand.errors import DataError, InputError, blank, entries_of, setting
 from evenhand.events._candidates import CONTEXTS
@@ -121,6 +121,8 @@ def read_logged(
         >>> eh.offpolicy.read_logged(path).groups.labels
         ('F', 'M')
     """
+    _checks.list_of_columns("features", features)
+    _checks.list_of_columns("nominal_columns", nominal_columns)
     named, features = dict(columns or {}), list(features)
     reading = Reading(encoding, decimal, delimiter, sheet)
     given: dict[str, Any] = {**named, "features": features, "shared": shared, "groups": groups}
@@ -133,6 +135,8 @@ def read_logged(
         return _read_table(path, reading, named, marks, worth, list(nominal_columns))
 
     path = Path(log)
+    if path.is_dir():
+        raise a_folder("log", path)
     if path.suffix in FORMATS:
         whole = read_whole(log_path(path), others=of_others)
     else:
@@ -279,6 +283,8 @@ def _read_groups(
     if given is None:
         return None
     path = Path(given)
+    if path.is_dir():
+        raise a_folder("groups", path)
     if not path.is_file():
         raise InputError(
             f"{setting('groups')} is {str(path)!r}, but there is no such file", value=path
