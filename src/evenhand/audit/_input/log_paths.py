@@ -16,6 +16,7 @@ from evenhand.errors import DataError, InputError, setting
 KINDS = "Parquet, CSV, JSON or Excel"
 PATTERN = re.compile(r"([*?\[])")
 NO_PARQUET = "is not a Parquet file, or is incomplete; write it again"
+LOOKED_AT = 1_000_000  # bytes in which damage is looked for
 FIRST_BYTES = 1000  # among which UTF-8 text has no zero
 MARKS_OF_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -177,10 +178,10 @@ def _check_text(path: str, reading: Reading) -> None:
     """An error if a CSV file is damaged, or in an encoding that engines do not read."""
     try:
         with opened(path) as file:
-            start = file.read(FIRST_BYTES)
+            start = file.read(LOOKED_AT)
     except DAMAGED as error:
         raise DataError(f"{path} cannot be read: {error}; write it again") from error
-    if reading.is_utf8 and (start.startswith(MARKS_OF_UTF16) or b"\0" in start):
+    if reading.is_utf8 and (start.startswith(MARKS_OF_UTF16) or b"\0" in start[:FIRST_BYTES]):
         raise DataError(f"{path} is UTF-16, not UTF-8; give {setting('encoding', 'utf-16')}")
 
 
