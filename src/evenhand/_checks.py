@@ -92,6 +92,12 @@ def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
     return str(value)
 
 
+def list_of_columns(name: str, value: Any) -> None:
+    """Refuse one text in place of a list of columns: its letters would be taken for them."""
+    if isinstance(value, str):
+        raise _refusal(name, value, "a list of columns")
+
+
 def numbers(
     name: str, values: Any, shape: tuple[int, ...] | None = None, *, missing: bool = False
 ) -> NDArray[np.float64]:

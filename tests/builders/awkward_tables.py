@@ -35,3 +35,11 @@ def write_awkward(path, table=None):
     table = awkward() if table is None else table
     table.to_csv(path, index=False, sep=";", encoding=READING["encoding"])
     return path
+
+
+def decisions_with(values, header="x"):
+    """A CSV file of decisions with one feature, whose values are written as they are given."""
+    rows = [
+        f"{'FM'[i % 2]};{(i * 7) % 11 / 2};{i % 2};0.5;{values[i % len(values)]}" for i in range(60)
+    ]
+    return "\n".join([f"group;reward;arm;propensity;{header}", *rows, ""])

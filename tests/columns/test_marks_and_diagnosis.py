@@ -39,8 +39,9 @@ def test_marks_by_column():
         (np.array([1, -9, 0.1], dtype=np.float32), ["-9", 0.1], [1, None, None]),
         ([True, False, True], ["false"], [True, None, True]),
         (["1", " ?", "2.5"], ["?"], [1.0, None, 2.5]),
-        (["01", "02", "03"], ["?"], ["01", "02", "03"]),  # without a mark it is left alone
-        (["01", "02", "03"], {"x": ["?"]}, [1, 2, 3]),  # whoever names the column expects some
+        (["1", "2", "3"], ["?"], ["1", "2", "3"]),  # without a mark it is left alone
+        (["1", "2", "3"], {"x": ["?"]}, [1, 2, 3]),  # whoever names the column expects some
+        (["01", "?", "3"], {"x": ["?"]}, ["01", None, "3"]),  # a code
         (["a", "", "NA"], ["NA"], ["a", None, None]),
         (["a", "", "NA"], [], ["a", "", "NA"]),
         (pd.Categorical(["a", "?", "a"]), ["?"], ["a", None, "a"]),

@@ -109,7 +109,7 @@ def test_a_table_has_no_floor(tmp_path):
         tmp_path / "people.csv", index=False
     )
     text = SMALL.partition("[world]")[0] + (
-        '[data]\nfile = "people.csv"\ngroup = "g"\nreward = "y"\narms = "g"\nfeatures = "x"\n'
+        '[data]\nfile = "people.csv"\ngroup = "g"\nreward = "y"\narms = "g"\nfeatures = ["x"]\n'
         "[run]\nhorizon = 5\n"
     )
     with pytest.raises(eh.InputError, match="of a table are not known"):

@@ -227,7 +227,7 @@ TABLES = [
     ('"paid"', '["paid"]', "line 14: data.reward is ['paid']; allowed is a string"),
     ('"paid"', '"word"', "line 14: data.reward is 'word', a column of text with 'yes' in"),
     ('["debt"]', '[\n"debt",\n"dept",\n]', "line 17: data.features: column 'dept' is not in the"),
-    ('["debt"]', "3", "line 15: data.features is 3; allowed is a string or a list of strings"),
+    ('["debt"]', "3", "line 15: data.features is 3; allowed is a list of strings"),
     ('["debt"]', "[]", "line 15: data.features are none"),
     ('["debt"]', '["paid"]', "line 14: data.reward"),
     ('"F"', '"X"', "line 13: data.sensitive is 'X', which is not a value of sex; allowed is one"),

@@ -123,6 +123,6 @@ def test_worlds_without_known_coefficients_have_no_floor():
 
     people = pd.DataFrame({"sex": ["F", "M"] * 100, "x": np.arange(200.0), "y": np.arange(200.0)})
     with pytest.warns(UserWarning):
-        world = eh.TableWorld(people, group="sex", arms="sex", reward="y", features="x")
+        world = eh.TableWorld(people, group="sex", arms="sex", reward="y", features=["x"])
     with pytest.raises(eh.InputError, match="true coefficients are not known"):
         eh.simulate_floor(world, horizon=10, replications=1)

@@ -101,7 +101,7 @@ def test_the_users_frame_is_not_changed():
 def test_a_row_of_an_arm_is_as_likely_as_any_other():
     # The chance of a false alarm, over seeds, is 0.001 for each of the four arms.
     world = eh.TableWorld(
-        numbered(), features="number", group="sex", arms="age", reward="paid", leave_out="worth"
+        numbered(), features=["number"], group="sex", arms="age", reward="paid", leave_out=["worth"]
     )
     contexts, observed, true = rounds(world, 8000)
     numbers = contexts[:, :, 0].astype(int)
@@ -117,7 +117,7 @@ def test_a_row_of_an_arm_is_as_likely_as_any_other():
 def test_an_arm_draws_its_own_rows_and_context_and_rewards_are_one_rows():
     table = numbered()
     world = eh.TableWorld(
-        table, features="number", group="sex", arms="age", reward="paid", true_reward="worth"
+        table, features=["number"], group="sex", arms="age", reward="paid", true_reward="worth"
     )
     contexts, observed, true = rounds(world, 200)
     numbers = contexts[:, :, 0].astype(int)
@@ -172,11 +172,11 @@ def test_categories_are_features_of_their_own():
 
 def test_true_regret_needs_true_rewards():
     unknown = eh.TableWorld(
-        numbered(), features="number", group="sex", arms="age", reward="paid", leave_out="worth"
+        numbered(), features=["number"], group="sex", arms="age", reward="paid", leave_out=["worth"]
     )
     assert eh.simulate([eh.UniformRandom], unknown, 30, 2, seed=1).runs["true_regret"].isna().all()
     world = eh.TableWorld(
-        numbered(), features="number", group="sex", arms="age", reward="paid", true_reward="worth"
+        numbered(), features=["number"], group="sex", arms="age", reward="paid", true_reward="worth"
     )
     results = eh.simulate([eh.UniformRandom], world, 30, 2, seed=1, trace=True)
     assert results.runs["perceived_regret"].gt(0).all()
@@ -188,7 +188,7 @@ def test_true_regret_needs_true_rewards():
 def test_plain_and_compiled_policies_meet_the_same_rounds():
     # Both explore always, with the same seed: the same arms, so the same rewards.
     world = eh.TableWorld(
-        numbered(), features="number", group="sex", arms="age", reward="paid", noise=1.0
+        numbered(), features=["number"], group="sex", arms="age", reward="paid", noise=1.0
     )
     runs = eh.simulate(
         [Greedy, eh.TopInterval], world, 40, 2, seed=3, workers=1, trace=True, exploration=1.0
@@ -227,7 +227,7 @@ def test_the_fingerprint_follows_every_cell_that_counts():
         changed = SMALL.copy()
         changed.loc[0, name] = value
         assert small(changed).fingerprint() != first, f"column {place}, {name}"
-    assert small(SMALL.assign(note=1), leave_out="note").fingerprint() == first
+    assert small(SMALL.assign(note=1), leave_out=["note"]).fingerprint() == first
     for change in (
         {"noise": 1.0},
         {"absolute_rewards": True},
@@ -287,7 +287,7 @@ def test_intersections_of_columns():
     assert same.groups == world.groups
     clash = SMALL.assign(job=["b & c", "b"] * 4, age=["d", "c & d"] * 4)
     with pytest.raises(ValueError, match=r'group: different values of job, age .* " & " in them'):
-        eh.TableWorld(clash, group=["job", "age"], reward="paid", features="debt")
+        eh.TableWorld(clash, group=["job", "age"], reward="paid", features=["debt"])
 
 
 @pytest.mark.parametrize("sensitive", [1, 1.0, True, np.int64(1), "1", "black=1"])

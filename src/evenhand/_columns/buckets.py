@@ -17,6 +17,7 @@ from evenhand._columns.words import MISSING, category, tell, word
 from evenhand.errors import DataError, InputError, literal, setting
 
 MOST_VALUES = 100  # of a column used as it is: with more, it is a quantity, not a category
+MOST_GROUPS = 200
 MOST_BUCKETS = 1000
 NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")  # as pandas infers kinds
 DATES = ("datetime64", "datetime", "date", "timedelta64", "timedelta", "time", "period")
@@ -218,7 +219,7 @@ def group_labels(frame: pd.DataFrame, columns: Sequence[str]) -> pd.Series[str]:
     for name in columns[1:]:
         whole = whole + " & " + parts[name]
     n_labels = whole.nunique()
-    if n_labels > MOST_VALUES:
+    if n_labels > MOST_GROUPS:
         raise DataError(
             f"{setting('group')}: column {', '.join(columns)} has {n_labels:,} values, too many "
             "for groups; name a column of categories, or cut it into buckets first"

@@ -181,6 +181,6 @@ def _as_column(values: list[Any]) -> Any:
     if kinds <= {int, float} or kinds == {bool}:
         return pd.Series(values)
     return [
-        None if value is None else value if isinstance(value, str) else word(value)
+        None if value is None else value if isinstance(value, str) else json.dumps(value)
         for value in values
     ]

@@ -18,16 +18,17 @@ import pandas as pd
 from evenhand._columns.file_formats import Reading
 from evenhand._columns.missing_marks import LIKELY, Marks, without_marks
 from evenhand._columns.table_files import read_table
-from evenhand._columns.words import NUMBER, as_written, is_bad, written
-from evenhand.errors import DataError, blank, setting
+from evenhand._columns.words import NUMBER, as_written, is_bad, tell, written
+from evenhand.errors import DataError, InputError, blank, setting
 
 SHOWN = 6  # values in a message
+DECIMAL_COMMA = "numbers with a decimal comma"
 LOOKED_AT = 1000  # values of a column, enough to judge what it holds
 SIGNS = r"[\s'$€£%]"  # what people write in numbers, besides commas
 THOUSANDS = r"^[+-]?\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d*)?$"  # also 12,34,567
 DECIMAL = r"^[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)?,\d+$"  # one comma, and points as separators
-# 2024-01-31, 31.1.2024 or 1/31/24, with or without a time after it.
-DATE = re.compile(r"\s*\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ].*)?\s*")
+# 2024-01-31, 31.1.2024 or 1/31/24, with or without a time after it; or a time, 12:30.
+DATE = re.compile(r"\s*(\d{1,4}([-/.])\d{1,2}\2\d{1,4}([T ].*)?|\d{1,2}:\d{2}(:\d{2}[.\d]*)?)\s*")
 # Values of a reward that the advice guesses to be 0; the user has to check it anyway.
 NOES = ("0", "n", "no", "not", "never", "f", "false", "negative", "lost")
 
@@ -53,16 +54,15 @@ def counted(values: Sequence[tuple[str, int]]) -> str:
 
 
 def dates_in_text(values: Sequence[str]) -> bool:
-    """Whether nearly all of these values of a column of text are dates.
+    """Whether these values of a column of text are dates or times: all or, of many, nearly all.
 
     Example:
         >>> from evenhand._columns.diagnosis import dates_in_text
         >>> dates_in_text(["2024-01-31", "2024-02-01 12:30", "31.1.2024"])
         True
     """
-    if len(values) < 3:
-        return False
-    return sum(DATE.fullmatch(value) is not None for value in values) > 0.9 * len(values)
+    some = sum(DATE.fullmatch(value) is not None for value in values)
+    return some > 0 and some > 0.9 * len(values)
 
 
 def numbers_in_text(values: Sequence[str], marks: Marks) -> NumbersAsText | None:
@@ -98,7 +98,7 @@ def numbers_in_text(values: Sequence[str], marks: Marks) -> NumbersAsText | None
     if decimal.any():
         shown = int(decimal.to_numpy().argmax())
         return NumbersAsText(
-            f"numbers with a decimal comma, such as {text.iloc[shown]!r}, as text{beside}",
+            f"{DECIMAL_COMMA}, such as {text.iloc[shown]!r}, as text{beside}",
             f"write them with a point ({bare.iloc[shown]}); where CSV files are read, by pandas or "
             f"in an audit, say {setting('decimal', ',')}",
             first,
@@ -236,6 +236,14 @@ def too_many(name: str, many: int, held: NumbersAsText | None = None, role: str 
     )
 
 
+def group_as_feature(name: str) -> InputError:
+    """The error for a group that is named as a feature."""
+    return InputError(
+        f"{setting('features')}: {name!r} is the group; a group cannot be a feature, because "
+        "groups are compared at the same features"
+    )
+
+
 def no_value(name: str) -> DataError:
     """The error for a feature without a single value."""
     return DataError(
@@ -280,7 +288,18 @@ def read_with_likely_marks(
     if frame.empty:
         raise DataError(f"{path.name} has no rows; give a table with some")
     marks = likely_marks(frame)
-    return without_marks(frame, Marks.of(marks), reading.decimal or "."), marks
+    _tell_of_decimals(frame)
+    return without_marks(frame, Marks.of(marks), reading.decimal or ".", labels), marks
+
+
+def _tell_of_decimals(frame: pd.DataFrame) -> None:
+    """Warn of numbers with a decimal comma, which would be taken for text."""
+    for name in frame.columns:
+        if pd.api.types.infer_dtype(frame[name], skipna=True) != "string":
+            continue
+        held = numbers_in_text(as_texts(frame[name]), Marks())
+        if held is not None and held.what.startswith(DECIMAL_COMMA):
+            tell(f"column {name!r} holds {held.what}; {held.advice}")
 
 
 def as_texts(column: pd.Series[Any]) -> list[str]:

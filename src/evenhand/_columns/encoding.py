@@ -24,7 +24,7 @@ from evenhand._columns.diagnosis import (
 )
 from evenhand._columns.missing import filled
 from evenhand._columns.missing_marks import Marks
-from evenhand._columns.words import INTERCEPT, category, other, tell, word, written
+from evenhand._columns.words import INTERCEPT, MISSING, category, other, tell, word, written
 from evenhand.errors import DataError, blank, setting
 
 CATEGORIES = 20  # kept for a nominal feature, unless given
@@ -83,7 +83,9 @@ def features_of(
         if name not in nominal_columns:
             _check_kind(column, marks or Marks())
         nominal = name in nominal_columns or is_nominal(column)
-        column, flag = filled(column, nominal)
+        flag = None
+        if not (nominal and how.one_hot):  # there a gap is the last category
+            column, flag = filled(column, nominal)
         features += encode(column, nominal, how)
         if flag is not None:
             features.append(Feature(str(flag.name), flag.to_numpy()))
@@ -113,10 +115,12 @@ def most_frequent_first(counts: pd.Series[Any]) -> list[str]:
 
 
 def encode(column: pd.Series[Any], nominal: bool, how: Encoding) -> list[Feature]:
-    """The features that a column without missing values becomes.
+    """The features that a column becomes.
 
     One-hot features are named "column=category", the most frequent first, and rare ones beyond
-    `how.categories` are merged into "other". Codes number the categories in the order in which
+    `how.categories` are merged into "other". A missing value is a category after them, so it is
+    not what the others are compared with, however frequent. All other columns are without missing
+    values. Codes number the categories in the order in which
     they first appear, or in their own order if they have one.
 
     Example:
@@ -147,19 +151,23 @@ def _coded(name: str, column: pd.Series[Any]) -> Feature:
 
 
 def _one_hot(name: str, column: pd.Series[Any], how: Encoding) -> list[Feature]:
-    text = column.astype(object).map(word)
+    text = column.astype(object).map(word, na_action="ignore")
     order = most_frequent_first(text.value_counts())
     if len(order) > MOST_CATEGORIES:
         raise too_many(name, len(order))
     kept, rest = order[: how.categories], order[how.categories :]
+    gaps = text.isna()
+    if gaps.any() and MISSING not in kept:
+        kept, rest = [*kept, MISSING], [value for value in rest if value != MISSING]
+    text = text.where(~gaps, MISSING)
     labels = {value: category(name, value) for value in kept}
     if rest:
         merged = other(name, kept)
         labels[merged.removeprefix(f"{name}=")] = merged
         text = text.where(text.isin(kept), merged.removeprefix(f"{name}="))
         tell(
-            f"feature {name!r} has {len(order):,} categories, and all but the {len(kept)} most "
-            f"frequent are merged into {merged!r}; choose how many to keep with "
+            f"feature {name!r} has {len(order):,} categories, and all but the {how.categories} "
+            f"most frequent are merged into {merged!r}; choose how many to keep with "
             f"{setting('categories', blank('NUMBER'))}"
         )
     words = tuple(labels)

@@ -66,6 +66,11 @@ class Reading:
         """Whether engines read the text as it is."""
         return self.encoding in (None, UTF8)
 
+    @property
+    def codec(self) -> str:
+        """What decodes the text, with or without a byte order mark."""
+        return "utf-8-sig" if self.is_utf8 else str(self.encoding)
+
     def check(self, form: str, label: str) -> None:
         """Raise if something was chosen that does not apply to files of this kind.
 

@@ -117,6 +117,40 @@ def nothing_to_fill(name: str) -> DataError:
     )
 
 
+def left_out_words(left_out: int, rows: int, lacks: Mapping[str, int], stuck: bool) -> str:
+    """How many rows are left out, in the words of worlds and audits.
+
+    Args:
+        left_out: their number.
+        rows: the number of all rows.
+        lacks: how many values each column lacks, because of which they are left out.
+        stuck: whether it is only because those values cannot be filled in.
+
+    Example:
+        >>> from evenhand._columns.missing import left_out_words
+        >>> left_out_words(1, 40, {"sex": 1}, stuck=True)
+        '1 of 40 rows is left out, because what it lacks cannot be filled in (missing: sex 1)'
+    """
+    single = left_out == 1
+    why = f", because what {'it lacks' if single else 'they lack'} cannot be filled in"
+    return (
+        f"{left_out:,} of {rows:,} rows {'is' if single else 'are'} left out"
+        f"{why if stuck else ''} (missing: {listed(lacks)})"
+    )
+
+
+def filled_words(filled_rows: int, lacks: Mapping[str, int]) -> str:
+    """How many rows have values filled in, in the words of worlds and audits.
+
+    Example:
+        >>> from evenhand._columns.missing import filled_words
+        >>> filled_words(2, {"age": 2})
+        '2 rows have values filled in (missing: age 2)'
+    """
+    has = "row has" if filled_rows == 1 else "rows have"
+    return f"{filled_rows:,} {has} values filled in (missing: {listed(lacks)})"
+
+
 class Missing:
     """What is missing in the used columns of a table, and what is done about it.
 
@@ -152,13 +186,9 @@ class Missing:
         if self._drop:
             keep = frame[self._drop].notna().all(axis=1)
             self.dropped_rows = int((~keep).sum())
-            single = self.dropped_rows == 1
-            forced = set(self._forced) == set(self._drop)
-            why = f", because what {'it lacks' if single else 'they lack'} cannot be filled in"
-            left_out = (
-                f"{self.dropped_rows:,} of {len(frame):,} rows {'is' if single else 'are'} left out"
-                f"{why if forced else ''} (missing: {listed(self.rows, self._drop)})"
-            )
+            lacks = {name: self.rows[name] for name in self._drop}
+            stuck = set(self._forced) == set(self._drop)
+            left_out = left_out_words(self.dropped_rows, len(frame), lacks, stuck)
             if not keep.any():
                 raise nothing_left(len(frame), {name: self.rows[name] for name in self._drop})
             notices.append(left_out)
@@ -168,10 +198,8 @@ class Missing:
             if empty:
                 raise nothing_to_fill(empty[0])
             self.filled_rows = int(frame[self._fill].isna().any(axis=1).sum())
-            notices.append(
-                f"{self.filled_rows:,} {'row has' if self.filled_rows == 1 else 'rows have'} "
-                f"values filled in (missing: {listed(self.rows, self._fill)})"
-            )
+            lacks = {name: self.rows[name] for name in self._fill}
+            notices.append(filled_words(self.filled_rows, lacks))
         if notices:
             tell("; ".join(notices))
         return frame

@@ -6,7 +6,6 @@ numbers as numbers. So "-9" is the -9 of a column of integers and the -9.0 of a 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
@@ -16,10 +15,10 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from evenhand._columns.words import NUMBER, as_written, shown, tell, written
+from evenhand._columns.kinds_of_text import are_numbers, with_point
+from evenhand._columns.words import as_written, shown, tell, written
 from evenhand.errors import InputError, setting
 
-GROUPED = r"[+-]?[0-9]{1,3}([.][0-9]{3})+(,[0-9]*)?"  # points that group thousands
 EVERY = "*"  # instead of a column's name: all columns
 
 # In lower case. Used for hints in messages only: no value is missing because of it.
@@ -126,16 +125,19 @@ def tell_of_idle(mark: str, where: str) -> None:
     )
 
 
-def without_marks(frame: pd.DataFrame, marks: Marks, decimal: str = ".") -> pd.DataFrame:
+def without_marks(
+    frame: pd.DataFrame, marks: Marks, decimal: str = ".", names: Collection[str] = ()
+) -> pd.DataFrame:
     """The table with missing values in place of marks and, in columns with marks, of empty text.
 
     Text that held marks and otherwise only numbers becomes numbers. Without a mark it is left
-    alone: "01" may be a code, and only its owner knows.
+    alone, and so are codes: "01" is not 1.
 
     Args:
         frame: a table.
         marks: what stands for missing values in it.
         decimal: what its text has in place of a decimal point.
+        names: columns whose text stays text, because it holds names.
 
     Example:
         >>> import pandas as pd
@@ -155,7 +157,7 @@ def without_marks(frame: pd.DataFrame, marks: Marks, decimal: str = ".") -> pd.D
             here = _is_one_of(column, ("", *words))
             _find(idle, column, here)
             if here.any() or str(name) in marks.own:
-                changed[place] = _cleared(column, here, decimal)
+                changed[place] = _cleared(column, here, None if str(name) in names else decimal)
     for mark in sorted(idle):
         tell_of_idle(mark, "any column")
     if not changed:
@@ -190,7 +192,8 @@ def _is_one_of(column: pd.Series[Any], words: Collection[str]) -> pd.Series[bool
     return column.astype(object).map(written, na_action="ignore").isin(list(words))
 
 
-def _cleared(column: pd.Series[Any], here: pd.Series[bool], decimal: str) -> pd.Series[Any]:
+def _cleared(column: pd.Series[Any], here: pd.Series[bool], decimal: str | None) -> pd.Series[Any]:
+    """A column without its marks, as numbers if the rest is; text stays text without a decimal."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column.where(~here).cat.remove_unused_categories()
     if types.is_bool_dtype(column.dtype) or types.is_integer_dtype(column.dtype):
@@ -198,28 +201,7 @@ def _cleared(column: pd.Series[Any], here: pd.Series[bool], decimal: str) -> pd.
     cleared = column.where(~here)
     if types.is_numeric_dtype(column.dtype):
         return cleared
-    values = with_point(cleared.astype(object).map(written, na_action="ignore"), decimal)
-    known = values.dropna()
-    return pd.to_numeric(values) if len(known) and known.str.match(NUMBER).all() else cleared
-
-
-def with_point(text: pd.Series[Any], decimal: str) -> pd.Series[Any]:
-    """Text that may be numbers, with a decimal point; with a comma, points group thousands.
-
-    Points that do not are left: those of a date, a version, or a number that has a point after all.
-
-    Example:
-        >>> import pandas as pd
-        >>> from evenhand._columns.missing_marks import with_point
-        >>> with_point(pd.Series(["1.200,5", "7", "31.12.2019"]), ",").tolist()
-        ['1200.5', '7', '31.12.2019']
-    """
-    if decimal == ".":
-        return text
-
-    def word_with_point(word: str) -> str:
-        if "." in word and not re.fullmatch(GROUPED, word.strip()):
-            return word
-        return word.replace(".", "").replace(decimal, ".")
-
-    return text.map(word_with_point, na_action="ignore")
+    text = cleared.astype(object).map(written, na_action="ignore")
+    if decimal is None or not are_numbers(text.dropna(), decimal):
+        return cleared
+    return pd.to_numeric(with_point(text, decimal))

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Mapping, Sequence
 from io import TextIOWrapper
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,6 +19,7 @@ import pandas as pd
 
 from evenhand._columns.compression import DAMAGED, opened
 from evenhand._columns.conversion import from_excel, read_json, undecodable
+from evenhand._columns.delimiters import delimiter_of, first_records
 from evenhand._columns.file_formats import (
     CSV,
     EXCEL,
@@ -29,17 +30,13 @@ from evenhand._columns.file_formats import (
     endings,
     form_of,
 )
-from evenhand._columns.missing_marks import Given, Marks, with_point, without_marks
-from evenhand._columns.words import NUMBER, tell
+from evenhand._columns.header import apart, tell_of_nameless, tell_of_repeated
+from evenhand._columns.kinds_of_text import CODE, TRUTHS, numbers_or_codes
+from evenhand._columns.missing_marks import Given, Marks, without_marks
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
 
-DELIMITERS = (",", ";", "\t", "|")
 IN_FILE = "row of the file"  # the name of the index of a table from a CSV file
-TRUTHS = {
-    word: word.lower() == "true" for word in ("True", "TRUE", "true", "False", "FALSE", "false")
-}
-CODE = r"^[+-]?0[0-9]"  # a number with a zero in front, which would be lost
-LOOKED_AT = 50  # records, to find the delimiter
+PIECE = 1 << 22  # characters
 UNREADABLE = (pd.errors.ParserError, csv.Error, *DAMAGED)  # what damaged files raise
 
 
@@ -49,11 +46,13 @@ def read_table(
     columns: Collection[str] | None = None,
     reading: Reading | None = None,
     labels: Collection[str] = (),
+    nominal: Collection[str] = (),
 ) -> pd.DataFrame:
     """`data` as a pandas frame whose column names are texts.
 
     Only the `missing_marks` and, in a CSV file, the empty text stand for missing values: "NA" and
-    "None" are often categories, and are kept.
+    "None" are often categories, and are kept. A column of a CSV file that has a code such as "01"
+    is text, like all that hold anything but numbers: its zeros would be lost.
 
     Args:
         data: a frame (pandas, or anything with `to_pandas` or the Arrow interface), a mapping of
@@ -62,26 +61,45 @@ def read_table(
             {"age": [-1], "*": ["?"]}, with "*" for every column.
         columns: those that will be used; all unless given.
         reading: how a file is read, where it does not say so itself.
-        labels: columns of names. Numbers with a zero in front are text there: "01" is not 1.
+        labels: columns of groups, which have names: "1.1" and "1.10" are two of them.
+        nominal: columns of categories, which a CSV file spells: "1.50" is not "1.5" there.
 
     Example:
         >>> from evenhand._columns.table_files import read_table
         >>> read_table({"sex": ["F", "M"], "paid": [1, 0]}).shape
         (2, 2)
     """
-    how = reading or Reading()
-    frame = _read(data, columns, how, labels)
-    return without_marks(frame, Marks.of(missing_marks), how.decimal or ".")
+    how, given = reading or Reading(), Marks.of(missing_marks)
+    names = {*labels, *nominal}
+    frame = without_marks(_read(data, columns, how, names), given, how.decimal or ".", names)
+    if not isinstance(data, (str, os.PathLike)) or form_of(str(data)) not in (CSV, EXCEL):
+        return frame
+    frame = frame.copy(deep=False)
+    for name in {*labels} & {*frame} - {*nominal}:
+        frame[name] = numbers_or_codes(frame[name], how.decimal or ".")
+    if given:  # without marks, pandas has made truth values already
+        for name in [name for name in frame.columns if name not in names]:
+            frame[name] = _truths(frame[name])
+    return frame
+
+
+def _truths(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Truth values if all of a column's words are."""
+    if not pd.api.types.is_string_dtype(column):
+        return column
+    known = column.dropna()
+    found = len(known) > 0 and known.isin(list(TRUTHS)).all()
+    return column.map(TRUTHS).astype("boolean") if found else column
 
 
 def _read(
     data: Any,
     columns: Collection[str] | None,
     reading: Reading,
-    labels: Collection[str],
+    names: Collection[str],
 ) -> pd.DataFrame:
     if isinstance(data, (str, os.PathLike)):
-        frame = _read_file(Path(data).expanduser(), columns, reading, labels)
+        frame = _read_file(Path(data).expanduser(), columns, reading, names)
     else:
         reading.check("", f"a {type(data).__name__}")
         frame = _pandas(data)
@@ -95,8 +113,10 @@ def _read(
 
 
 def _read_file(
-    path: Path, columns: Collection[str] | None, reading: Reading, labels: Collection[str]
+    path: Path, columns: Collection[str] | None, reading: Reading, names: Collection[str]
 ) -> pd.DataFrame:
+    if path.is_dir():
+        raise a_folder("data", path)
     if not path.is_file():
         raise InputError(
             f"{setting('data')} is {str(path)!r}, but there is no such file; give the path of one",
@@ -110,14 +130,22 @@ def _read_file(
         )
     reading.check(form, path.name)
     if form == CSV:
-        return _read_csv(path, columns, reading, labels)
+        return _read_csv(path, columns, reading, names)
     if form == EXCEL:
-        return _read_excel(path, columns, reading, labels)
+        return _read_excel(path, columns, reading, names)
     if form == JSON:
         return read_json(path)
     if form == PARQUET:
         return _read_parquet(path, columns)
     raise AssertionError(f"nothing here reads {form} files")
+
+
+def a_folder(role: str, path: Path) -> InputError:
+    """The error for a folder where a file is meant; only audits read several."""
+    return InputError(
+        f"{setting(role)} is {str(path)!r}, which is a folder; give the path of a file in it",
+        value=str(path),
+    )
 
 
 def row_of(frame: pd.DataFrame, where: pd.Series[bool]) -> str:
@@ -156,40 +184,46 @@ def _pandas(data: Any) -> pd.DataFrame:
 
 
 def _read_excel(
-    path: Path, columns: Collection[str] | None, reading: Reading, labels: Collection[str]
+    path: Path, columns: Collection[str] | None, reading: Reading, names: Collection[str]
 ) -> pd.DataFrame:
     """A sheet, by way of CSV, so that it reads like the same sheet saved as CSV."""
     with TemporaryDirectory(prefix="evenhand-") as folder:
         sheet = from_excel([str(path)], reading.sheet, folder, "data")[str(path)]
-        return _read_csv(Path(sheet), columns, Reading(delimiter=","), labels)
+        return _read_csv(Path(sheet), columns, Reading(delimiter=","), names)
 
 
 def _read_csv(
-    path: Path, columns: Collection[str] | None, reading: Reading, labels: Collection[str]
+    path: Path, columns: Collection[str] | None, reading: Reading, names: Collection[str]
 ) -> pd.DataFrame:
     try:
-        code = "utf-8-sig" if reading.is_utf8 else str(reading.encoding)
-        mark = reading.delimiter or max(
-            DELIMITERS, key=lambda guess: _fit(_head(path, guess, code))
-        )
-        head = _head(path, mark, code)
+        mark = delimiter_of(path, reading)
+        head = first_records(path, mark, reading)
         if not head:
             raise DataError(f"{path.name} is empty; give a file with a line of column names")
         _check_first_row(path, head, mark)
+        kept = _kept(path, head[0], columns)
+        how: dict[str, Any] = {
+            "sep": mark,
+            "header": 0,
+            "names": range(len(head[0])),
+            "index_col": False,
+            "keep_default_na": False,
+            "na_values": [""],
+            "low_memory": False,
+            "encoding": reading.codec,
+            "decimal": reading.decimal or ".",
+        }
+        as_text = dict.fromkeys([place for place, name in kept.items() if name in names], str)
         with opened(path) as file:
-            frame = pd.read_csv(
-                file,
-                sep=mark,
-                header=0,
-                names=range(len(head[0])),
-                index_col=False,
-                keep_default_na=False,
-                na_values=[""],
-                low_memory=False,
-                encoding=code,
-                decimal=reading.decimal or ".",
-                dtype={place: str for place, name in enumerate(head[0]) if name in labels},
-            )
+            frame = pd.read_csv(file, dtype=as_text, **how)
+        numbers = [place for place in kept if pd.api.types.is_numeric_dtype(frame[place])]
+        if columns is not None:
+            numbers = [place for place in numbers if kept[place] in columns]
+        if numbers and _may_have_codes(path, mark, reading.codec):
+            with opened(path) as file:
+                text = pd.read_csv(file, dtype=str, usecols=numbers, **how)
+            codes = [place for place in numbers if text[place].str.strip().str.match(CODE).any()]
+            frame[codes] = text[codes]
     except UnicodeDecodeError as error:
         problem = f"has a byte (0x{error.object[error.start : error.start + 1].hex()})"
         raise undecodable(path.name, problem, reading.encoding or UTF8) from error
@@ -198,49 +232,21 @@ def _read_csv(
             f"{path.name} cannot be read: {_line(error)}; correct the file, or read it with pandas "
             "and give the frame"
         ) from error
-    for place in [place for place, name in enumerate(head[0]) if name in labels]:
-        frame[place] = numbers_or_codes(frame[place], reading.decimal or ".")
-    kept = _kept(path, head[0], columns)
     frame.index = pd.RangeIndex(2, len(frame) + 2, name=IN_FILE)
-    return frame[list(kept)].set_axis(list(kept.values()), axis=1)
+    named: pd.DataFrame = frame[list(kept)].set_axis(list(kept.values()), axis=1)
+    return named
 
 
-def numbers_or_codes(text: pd.Series[Any], decimal: str) -> pd.Series[Any]:
-    """Numbers or truth values if all of a column are, as in others; codes such as "01" stay.
-
-    Example:
-        >>> import pandas as pd
-        >>> from evenhand._columns.table_files import numbers_or_codes
-        >>> numbers_or_codes(pd.Series(["0", "1.5"]), ".").tolist()
-        [0.0, 1.5]
-        >>> numbers_or_codes(pd.Series(["01", "2"]), ".").tolist()
-        ['01', '2']
-    """
-    truths = text.map(TRUTHS)
-    if truths.notna().any() and truths.notna().equals(text.notna()):
-        return truths.astype(object if truths.isna().any() else bool)
-    words = with_point(text.dropna().str.strip(), decimal)
-    numbers = len(words) > 0 and words.str.match(NUMBER).all()
-    if not numbers or words.str.match(CODE).any():
-        return text
-    values = pd.to_numeric(words)
-    if values.nunique() < words.nunique():
-        return text  # "1.1" and "1.10" are two names
-    return values.reindex(text.index)
-
-
-def _head(path: Path, mark: str, encoding: str) -> list[list[str]]:
-    """The first records, without blank lines."""
+def _may_have_codes(path: Path, mark: str, codec: str) -> bool:
+    """Whether any value of a CSV file begins with a zero and another digit, such as "01"."""
+    begins = re.compile(rf"[\r\n \"{re.escape(mark)}][+-]?0[0-9]")
     with opened(path) as file:
-        text = TextIOWrapper(file, encoding, newline="")
-        records = islice(csv.reader(text, delimiter=mark), LOOKED_AT)
-        return [record for record in records if record]
-
-
-def _fit(records: list[list[str]]) -> tuple[bool, int]:
-    """How well a delimiter fits: first whether all records have the same length, then how many."""
-    width = len(records[0]) if records else 0
-    return width > 1 and all(len(record) == width for record in records), width
+        text, end = TextIOWrapper(file, codec, newline=""), ""
+        while piece := text.read(PIECE):
+            if begins.search(end + piece):
+                return True
+            end = piece[-3:]
+    return False
 
 
 def _check_first_row(path: Path, head: list[list[str]], mark: str) -> None:
@@ -252,23 +258,16 @@ def _check_first_row(path: Path, head: list[list[str]], mark: str) -> None:
         )
 
 
-def _kept(path: Path, names: list[str], columns: Collection[str] | None) -> dict[int, str]:
-    """The columns to keep: those with a name, and the first of those with the same name."""
-    repeated = {name for name in names if name and names.count(name) > 1}
-    used = sorted(name for name in repeated if columns is None or name in columns)
-    if used:
-        tell(f"{path.name}: column {', '.join(used)} occurs more than once; the first is used")
-    nameless = [str(place) for place, name in enumerate(names, 1) if not name.strip()]
-    if nameless and columns is None:
-        tell(
-            f"{path.name}: column {', '.join(nameless)} has no name and is left out: such columns "
-            "usually hold row numbers; name it to use it"
-        )
-    return {
-        place: name
-        for place, name in enumerate(names)
-        if name.strip() and names.index(name) == place
-    }
+def _kept(path: Path, read: Sequence[str], columns: Collection[str] | None) -> dict[int, str]:
+    """The columns that have a name, by their places."""
+    names = apart(read)
+    nameless = [place for place, name in enumerate(names, 1) if not name]
+    if columns is None:
+        tell_of_nameless(path.name, nameless)
+    for place, name in enumerate(names):
+        if name != read[place].strip() and (columns is None or name in columns):
+            tell_of_repeated(path.name, read[place].strip(), place + 1, name)
+    return {place: name for place, name in enumerate(names) if name}
 
 
 def _read_parquet(path: Path, columns: Collection[str] | None) -> pd.DataFrame:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from evenhand import _checks
 from evenhand._columns.encoding import CATEGORIES
@@ -58,11 +57,7 @@ class AuditSettings:
                     "choose fewer"
                 )
         for name in ("features", "nominal_columns", "leave_out"):
-            given: Any = getattr(self, name)
-            if isinstance(given, str):
-                raise InputError(
-                    f"{setting(name)} is {given!r}; allowed is a list of columns", value=given
-                )
+            _checks.list_of_columns(name, getattr(self, name))
         # As text, whatever they were given as.
         object.__setattr__(self, "missing_marks", Marks.of(self.missing_marks))
         object.__setattr__(self, "reward_values", numbers_for(self.reward_values))

@@ -24,6 +24,7 @@ from evenhand.audit._input.counts import one_row_each
 from evenhand.audit._input.engines import Progress, told
 from evenhand.audit._input.group_names import with_group_names
 from evenhand.audit._input.marks_and_words import cleaned
+from evenhand.audit._input.nominal import spelled, with_categoricals
 from evenhand.audit._input.opening import open_log
 from evenhand.audit._input.probabilities import with_group_column, with_probabilities
 from evenhand.audit._input.references import as_text
@@ -200,9 +201,10 @@ def _audit_source(source: Source, settings: AuditSettings, tell: Tell, begin: fl
     """Audit a log that is open."""
     tell("looking at its columns")
     check_rows(source)
-    settings = with_attributes(source, settings)
+    settings = with_categoricals(source, with_attributes(source, settings))
     source, settings = with_group_column(source, settings)
     source = with_group_names(cleaned(source, as_labels(settings)), settings)
+    source = spelled(source, settings)
     source, settings = with_round_groups(source, settings)
     source, settings, membership = with_probabilities(source, settings)
     if membership is not None:

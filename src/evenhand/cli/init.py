@@ -36,12 +36,15 @@ def add(commands: Any) -> None:
 
 
 def _init(options: argparse.Namespace) -> int:
+    from evenhand._columns.table_files import a_folder
     from evenhand.experiments import bundled, template
 
     if options.file.exists() and not options.force:
         raise InputError(f"FILE {options.file} already exists; give another, or --force")
     if options.like and options.data:
         raise InputError("--like and --data are both given; keep one of them")
+    if options.data and options.data.is_dir():
+        raise a_folder("data", options.data)
     if options.data and not options.data.is_file():
         raise InputError(f"--data is {str(options.data)!r}, but there is no such file")
     reading = reading_of(options)

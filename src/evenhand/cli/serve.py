@@ -79,11 +79,14 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _init(options: argparse.Namespace, reading: Reading) -> int:
+    from evenhand._columns.table_files import a_folder
     from evenhand.service.template import for_table
 
     path = options.config or Path("service.toml")
     if path.exists():
         raise InputError(f"CONFIG {path} already exists; give another name")
+    if options.init.is_dir():
+        raise a_folder("init", options.init)
     if not options.init.is_file():
         raise InputError(f"--init is {str(options.init)!r}, but there is no such file")
     columns = (options.group, options.arm, options.reward)

@@ -126,7 +126,7 @@ TABLE = {
     "reward": TEXT,
     "reward_values": NUMBERS_BY_NAME,
     "true_reward": TEXT,
-    "features": NAMES,
+    "features": TEXTS,
     "leave_out": TEXTS,
     "nominal": TEXT,
     "nominal_columns": TEXTS,

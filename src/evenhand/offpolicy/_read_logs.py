@@ -16,7 +16,7 @@ from evenhand._columns.file_formats import Reading, form_of
 from evenhand._columns.missing import DEFAULT, Choice
 from evenhand._columns.missing_marks import Given, Marks
 from evenhand._columns.rewards import numbers_for, observed_rewards
-from evenhand._columns.table_files import read_table
+from evenhand._columns.table_files import a_folder, read_table
 from evenhand._columns.words import shown, word
 from evenhand.errors import DataError, InputError, blank, entries_of, setting
 from evenhand.events._candidates import CONTEXTS
@@ -121,6 +121,8 @@ def read_logged(
         >>> eh.offpolicy.read_logged(path).groups.labels
         ('F', 'M')
     """
+    _checks.list_of_columns("features", features)
+    _checks.list_of_columns("nominal_columns", nominal_columns)
     named, features = dict(columns or {}), list(features)
     reading = Reading(encoding, decimal, delimiter, sheet)
     given: dict[str, Any] = {**named, "features": features, "shared": shared, "groups": groups}
@@ -130,9 +132,11 @@ def read_logged(
     marks, worth = Marks.of(missing_marks), numbers_for(reward_values)
 
     def of_others(path: Path) -> pd.DataFrame:
-        return _read_table(path, reading, named, marks, worth)
+        return _read_table(path, reading, named, marks, worth, list(nominal_columns))
 
     path = Path(log)
+    if path.is_dir():
+        raise a_folder("log", path)
     if path.suffix in FORMATS:
         whole = read_whole(log_path(path), others=of_others)
     else:
@@ -186,10 +190,11 @@ def _read_table(
     named: Mapping[str, str],
     marks: Marks,
     worth: Mapping[str, float] | None,
+    nominal: Sequence[str],
 ) -> pd.DataFrame:
     """A log that evenhand did not write, read like any table, with rewards as numbers."""
     group = named.get("group", NAMES["group"])
-    frame = read_table(path, marks, reading=reading, labels=(group,))
+    frame = read_table(path, marks, reading=reading, labels=(group,), nominal=nominal)
     reward = find_roles([str(name) for name in frame], named, ("arm", "reward"))["reward"]
     marks.check_rewards(reward, worth)
     return frame.assign(**{reward: observed_rewards(frame[reward], worth, marks)})
@@ -278,6 +283,8 @@ def _read_groups(
     if given is None:
         return None
     path = Path(given)
+    if path.is_dir():
+        raise a_folder("groups", path)
     if not path.is_file():
         raise InputError(
             f"{setting('groups')} is {str(path)!r}, but there is no such file", value=path

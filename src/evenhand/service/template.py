@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from evenhand._columns.buckets import plain
 from evenhand._columns.diagnosis import read_with_likely_marks
+from evenhand._columns.encoding import most_frequent_first
 from evenhand._columns.file_formats import Reading
 from evenhand._columns.words import written
 from evenhand.errors import InputError, setting
@@ -92,6 +94,7 @@ def for_table(
                 f"{setting(name)} is {column!r}, which is not a column of {table.name}; "
                 f"it has {', '.join(map(str, frame.columns))}"
             )
+    _check_roles(named)
     if group is None:
         raise InputError(
             f"{setting('group')} is missing; give the column of {table.name} that says which group "
@@ -112,9 +115,20 @@ def for_table(
         arms=listed,
     )  # fmt: skip
     excluded = {*columns, arm, reward}
-    parts = [_feature(frame[name]) for name in frame.columns if name not in excluded]
+    parts = [_feature(plain(frame[name])) for name in frame.columns if name not in excluded]
     features = "\n".join(part for part in parts if part)
     return f"{head}{features}\n{tables}{_TAIL}"
+
+
+def _check_roles(named: Sequence[tuple[str, str | None]]) -> None:
+    """Raise if a column has two roles."""
+    roles = dict[str, str]()
+    for role, column in named:
+        if column is not None and roles.setdefault(column, role) != role:
+            raise InputError(
+                f"{setting(roles[column])} and {setting(role)} are both {column!r}; give each "
+                "column one role"
+            )
 
 
 def _feature(column: pd.Series) -> str:
@@ -136,7 +150,7 @@ def _feature(column: pd.Series) -> str:
         lines.append(f"high = {_number(high)}")
         lines.append('# unit = "of what"')
     else:
-        texts = [str(value) for value in values.map(written).value_counts().index]
+        texts = most_frequent_first(values.map(written).value_counts())
         if not 2 <= len(texts) <= MOST_CATEGORIES:
             return f"# {name} has {len(texts)} different texts, so it is not a feature\n"
         lines.append(f'type = "{CATEGORY}"')

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evenhand import _checks
 from evenhand._columns.buckets import AS_IS, Buckets, group_labels, is_nominal, plain
+from evenhand._columns.diagnosis import group_as_feature
 from evenhand._columns.encoding import (
     CATEGORIES,
     Encoding,
@@ -104,8 +105,8 @@ class TableWorld(World):
             are standardised, because they no longer carry the mean of the reward, or if categories
             are one-hot: then the most frequent category is the baseline, and has no feature.
         missing: "error", "drop" (rows) or "fill" (features, with the mean and a column that says
-            where, or with a category of their own; rows without a reward are left out); or one of
-            these by column, {"age": "fill", "others": "drop"}.
+            where, or with a category of their own; rows without a group or a reward are left out);
+            or one of these by column, {"age": "fill", "others": "drop"}.
         missing_marks: values that mean missing, such as ("?", "NA", -9), besides None, NaN and, in
             CSV files, empty text; or lists of them by column, {"age": [-1], "*": ["?"]}, with "*"
             for every column. A column that is numeric apart from these becomes numbers.
@@ -182,16 +183,28 @@ class TableWorld(World):
         if true_reward is not None:
             rewards.append(_name("true_reward", true_reward))
         parts = dict.fromkeys([*group_columns, *cuts, *rewards])
+        for role, names in (
+            ("features", features),
+            ("leave_out", leave_out),
+            ("nominal_columns", nominal_columns),
+        ):
+            _checks.list_of_columns(role, names)
         listed = None if features is None else _names("features", features)
         left, codes = _names("leave_out", leave_out), _names("nominal_columns", nominal_columns)
         needed = None if listed is None else {*parts, *listed, *left, *codes}
+        if delimiter is not None and separator is not None:
+            raise InputError(
+                f"{setting('delimiter')} and {setting('separator')} are both given, and are two "
+                f"names of one setting; leave {setting('separator')} out"
+            )
         reading = Reading(encoding, decimal, delimiter or separator, sheet)
-        frame = read_table(data, marks, needed, reading, group_columns)
+        spelled = [name for name in codes if name not in parts]
+        frame = read_table(data, marks, needed, reading, group_columns, spelled)
         if listed is None:
             listed = [name for name in frame.columns if name not in {*parts, *left}]
         used = list(dict.fromkeys([*parts, *listed]))
         _check_columns(frame, used, [*left, *codes])
-        _check_roles(rewards, [*group_columns, *cuts], listed, left)
+        _check_roles(rewards, group_columns, list(cuts), listed, left)
         marks.check_rewards(rewards[0], numbers)
 
         frame = pd.DataFrame({name: plain(frame[name]) for name in used}, copy=False)
@@ -202,7 +215,7 @@ class TableWorld(World):
             listed = [name for name in listed if name not in self.identifiers]
             used = [name for name in used if name not in self.identifiers]
             frame = frame[used]
-        missing_values = Missing(frame, used, missing, unfillable=rewards)
+        missing_values = Missing(frame, used, missing, unfillable=[*group_columns, *rewards])
         frame = missing_values.settle(frame)
         self.missing = missing_values.table()
         """A row per column with missing values: how many, and what was done."""
@@ -339,7 +352,7 @@ def _names(role: str, given: Any) -> list[str]:
 
 def _name(role: str, given: Any) -> str:
     names = _names(role, given)
-    if len(names) != 1:
+    if not isinstance(given, (str, int)):
         raise InputError(
             f"{setting(role)} is {given!r}; allowed is the name of one column", value=given
         )
@@ -372,10 +385,17 @@ def _check_columns(frame: pd.DataFrame, used: Sequence[str], mentioned: Sequence
 
 
 def _check_roles(
-    rewards: Sequence[str], parts: Sequence[str], listed: Sequence[str], left: Sequence[str]
+    rewards: Sequence[str],
+    groups: Sequence[str],
+    cut: Sequence[str],
+    listed: Sequence[str],
+    left: Sequence[str],
 ) -> None:
+    for name in groups:
+        if name in listed:
+            raise group_as_feature(name)
     for name in rewards:
-        if name in listed or name in parts:
+        if name in listed or name in groups or name in cut:
             role = "feature" if name in listed else "part of the group or the arms"
             raise DataError(f"column {name!r} is a reward and a {role}; give it one role")
     for name in left:

@@ -12,12 +12,12 @@ from typing import Any
 
 import pandas as pd
 
+from evenhand._columns.buckets import MOST_GROUPS
 from evenhand._columns.missing import ERROR, OTHERS, Choice
 from evenhand._columns.words import category, shown
 from evenhand.audit._input.diagnosis import one_group
 from evenhand.audit._input.expressions import as_number, is_missing
 from evenhand.audit._input.references import CellCounts, find_references
-from evenhand.audit._input.scan import MOST_GROUPS
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings
 from evenhand.errors import DataError, InputError, setting

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +11,12 @@ from pathlib import Path
 import pandas as pd
 
 from evenhand._columns.compression import DAMAGED, opened
+from evenhand._columns.delimiters import DELIMITERS
+from evenhand._columns.header import tell_of_nameless, tell_of_repeated
 from evenhand.audit._input.roles import columns_of, idle_names
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings
-from evenhand.errors import DataError, InputWarning, setting
+from evenhand.errors import DataError, setting
 
 # Names that pandas makes up, for a header without one and for an index; blanks are no name.
 MADE_UP = r"\s*|Unnamed: \d+|__index_level_\d+__"
@@ -39,7 +40,7 @@ def _check_apart(source: Source, names: Sequence[str]) -> None:
     """An error if the whole first line of a CSV file was taken for one column."""
     header, path = names[0], source.files[0]
     called = source.called.get(path, path)
-    between = [mark for mark in ",;\t|" if mark in header]
+    between = [mark for mark in DELIMITERS if mark in header]
     if len(names) > 1 or not between:
         return
     said = f"{setting('log')} is {called!r}, whose columns cannot be told apart"
@@ -58,7 +59,7 @@ def _header(source: Source, names: Sequence[str]) -> Sequence[str]:
     """The names of columns as a CSV file has them."""
     path = source.files[0]
     engine_separator = source.reading.get("delim", source.reading.get("sep", ","))
-    for separator in dict.fromkeys((engine_separator, ",", ";", "\t", "|")):
+    for separator in dict.fromkeys((engine_separator, *DELIMITERS)):
         try:
             with opened(path) as file:
                 first = pd.read_csv(
@@ -78,18 +79,9 @@ def _header(source: Source, names: Sequence[str]) -> Sequence[str]:
 def tell_of_names(source: Source, settings: AuditSettings) -> None:
     """Warn of columns without a name that are left out, and of names that occur again."""
     if settings.features is None:  # otherwise nobody expects other columns
-        for name in idle_names(source, settings):
-            warning = InputWarning(
-                f"{source.label}: column {source.table.columns.index(name) + 1} has no name and is "
-                "left out, because such a column usually numbers the rows; give it a name to use it"
-            )
-            warnings.warn(warning, stacklevel=4)
+        idle = idle_names(source, settings)
+        tell_of_nameless(source.label, [source.table.columns.index(name) + 1 for name in idle])
     used = columns_of(source, settings).used
     for name, read in source.repeated.items():
         if name in used:
-            warning = InputWarning(
-                f"{source.label}: column {read!r} occurs more than once, and column "
-                f"{source.table.columns.index(name) + 1} is called {name!r} here; leave it out "
-                f"with {setting('leave_out', [name])} if it holds the same"
-            )
-            warnings.warn(warning, stacklevel=4)
+            tell_of_repeated(source.label, read, source.table.columns.index(name) + 1, name)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -15,6 +15,7 @@ from evenhand._columns.diagnosis import LOOKED_AT, SHOWN
 from evenhand._columns.missing_marks import Marks
 from evenhand.audit._input.sources import Source
 from evenhand.errors import DataError, blank, setting
+from evenhand.events.columns import Columns
 
 
 def values_of(source: Source, column: Any, most: int = SHOWN + 1) -> list[tuple[str, int]]:
@@ -57,6 +58,31 @@ def check_categories(name: str, values: Sequence[str], marks: Marks) -> None:
     held = diagnosis.numbers_in_text(values, marks)
     if held is not None:
         raise diagnosis.numbers_as_text(name, held)
+
+
+def check_nan(source: Source, columns: Columns, counts: Mapping[str, int], marks: Marks) -> None:
+    """An error for "NaN" in a CSV file, which is a word like "NA" until it is named as a mark.
+
+    Args:
+        source: the log.
+        columns: its columns by role.
+        counts: the values of each column that an engine reads as NaN.
+        marks: those that are known.
+    """
+    for name, many in counts.items():
+        if not many or "nan" in map(str.lower, marks.of_column(name)):
+            continue
+        word, written = "NaN", source.as_text()
+        if written is not None:
+            text = written.select(word=written[name].strip())
+            found = source.fetch(text.filter(text.word.lower().contains("nan")).limit(1))
+            word = found["word"].iloc[0] if len(found) else word
+        for role in ("reward", "true_reward", "propensity", "weight"):
+            if name == getattr(columns, role):
+                raise diagnosis.no_number(role, name, "text", [("0", 1), (word, many)], marks)
+        held = diagnosis.numbers_in_text(["0", word], marks)
+        if held is not None:
+            raise diagnosis.numbers_as_text(name, held)
 
 
 def one_group(name: str, groups: Sequence[tuple[str, int]]) -> DataError:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from evenhand._columns.compression import ZIP, ZSTANDARD
 from evenhand._columns.conversion import AS_WRITTEN, AS_WRITTEN_SPARK, from_excel, in_utf8
+from evenhand._columns.delimiters import delimiter_of
 from evenhand._columns.file_formats import CSV, EXCEL, JSON, PARQUET, UTF8, Reading
 from evenhand._columns.missing_marks import Marks
 from evenhand._columns.words import as_written
+from evenhand.audit._input.csv_kinds import corrected
 from evenhand.audit._input.engines import VIEW, for_spark, open_duckdb, open_spark, spark_csv
 from evenhand.audit._input.json_files import duckdb_json, duckdb_kinds, spark_json, spark_kinds
 from evenhand.audit._input.log_paths import Files, as_pattern
@@ -56,7 +57,7 @@ def open_files(files: Files, engine: str, marks: Marks, spill: str, how: Reading
     )
     with telling(label, called=opened.called, opening=True):
         if engine == "spark":
-            return _spark_csv(opened, form, how)
+            return _spark_csv(opened, form, how, marks)
         return _duckdb_csv(opened, form, how, marks)
 
 
@@ -97,15 +98,18 @@ def _check_spark(con: Any, files: Files, how: Reading) -> None:
         )
 
 
-def _spark_csv(opened: Source, form: str, how: Reading) -> Source:
-    tabs = all(".tsv" in Path(path).suffixes for path in opened.files)
-    between = how.delimiter or ("\t" if tabs else ",")
+def _spark_csv(opened: Source, form: str, how: Reading, marks: Marks) -> Source:
+    given = Reading(delimiter=",") if form == EXCEL else Reading(delimiter=how.delimiter)
+    between = delimiter_of(opened.files[0], given)
     # A quote within quotes is written twice, as others write and read it.
     read: dict[str, Any] = {"header": True, "sep": between, "escape": '"'}
     read |= AS_WRITTEN_SPARK if form == EXCEL else {}
     read["inferSchema"] = True
-    table = spark_csv(opened.engine, opened.files, read, set())
-    return replace(opened, table=table, reading=read)
+    guessed = spark_csv(opened.engine, opened.files, read, set())
+    written = spark_csv(opened.engine, opened.files, read, {*guessed.columns})
+    text, _ = corrected(replace(opened, table=guessed), written, marks)
+    table = spark_csv(opened.engine, opened.files, read, {*text})
+    return replace(opened, table=table, reading=read, text=frozenset(text))
 
 
 def _duckdb_csv(opened: Source, form: str, how: Reading, marks: Marks) -> Source:
@@ -122,7 +126,10 @@ def _duckdb_csv(opened: Source, form: str, how: Reading, marks: Marks) -> Source
         and table.schema()[name].is_numeric()
         and any(as_written(word) is None for word in words)
     ]
-    if late:
-        read["types"] = dict.fromkeys(late, "VARCHAR")
-        table = con.read_csv(escaped, **read)
-    return replace(opened, table=table, reading=read)
+    opened = replace(opened, table=table, reading=read)
+    text, numbers = corrected(opened, opened.as_text(), marks)
+    types = dict.fromkeys([*late, *text], "VARCHAR") | dict.fromkeys(numbers, "DOUBLE")
+    if not types:
+        return opened
+    read["types"] = types
+    return replace(opened, table=con.read_csv(escaped, **read), reading=read)

@@ -8,13 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand._columns.buckets import labels_of
-from evenhand._columns.table_files import numbers_or_codes
+from evenhand._columns.buckets import MOST_GROUPS, labels_of
+from evenhand._columns.kinds_of_text import numbers_or_codes
 from evenhand._columns.words import NUMBER, category
 from evenhand.audit._input.expressions import as_number
 from evenhand.audit._input.json_files import TEXT
 from evenhand.audit._input.roles import columns_of
-from evenhand.audit._input.scan import MOST_GROUPS
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Mapping, Sequence
 from glob import glob
@@ -10,16 +9,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evenhand._columns.compression import DAMAGED, opened
+from evenhand._columns.delimiters import delimiter_of, first_records
 from evenhand._columns.file_formats import CSV, PARQUET, Reading, endings, form_of
 from evenhand.errors import DataError, InputError, setting
 
 KINDS = "Parquet, CSV, JSON or Excel"
 PATTERN = re.compile(r"([*?\[])")
 NO_PARQUET = "is not a Parquet file, or is incomplete; write it again"
-FIRST_LINE = 1_000_000  # bytes that are read for it at most
+LOOKED_AT = 1_000_000  # bytes in which damage is looked for
 FIRST_BYTES = 1000  # among which UTF-8 text has no zero
 MARKS_OF_UTF16 = (b"\xff\xfe", b"\xfe\xff")
-SEPARATORS = (",", ";", "\t", "|")
 
 
 class Files(NamedTuple):
@@ -159,33 +158,31 @@ def _kind(arrow: Any) -> str:
 
 
 def _alike_csv(paths: Sequence[str], reading: Reading) -> str:
-    lines = {path: _first_line(path, reading) for path in paths}
-    first, shuffled = lines[paths[0]], ""
-    between = reading.delimiter or max(SEPARATORS, key=first.count)
-    header = _split(first, between)
-    for path, line in lines.items():
-        names = header if line == first else _split(line, between)
+    for path in paths:
+        _check_text(path, reading)
+    between = delimiter_of(paths[0], reading, errors="replace")
+    header, shuffled = _header(paths[0], between, reading), ""
+    for path in paths[1:]:
+        names = _header(path, between, reading)
         _same_names(paths[0], header, path, names)
         shuffled = shuffled or (path if names != header else "")
     return shuffled
 
 
-def _split(line: str, between: str) -> list[str]:
-    return [cell.strip() for cell in next(csv.reader([line], delimiter=between), [])]
+def _header(path: str, between: str, reading: Reading) -> list[str]:
+    first = next(iter(first_records(path, between, reading, errors="replace")), [])
+    return [cell.strip() for cell in first]
 
 
-def _first_line(path: str, reading: Reading) -> str:
-    """The first line of a CSV file."""
-    encoding = "utf-8-sig" if reading.is_utf8 else str(reading.encoding)
+def _check_text(path: str, reading: Reading) -> None:
+    """An error if a CSV file is damaged, or in an encoding that engines do not read."""
     try:
         with opened(path) as file:
-            start = file.read(FIRST_LINE)
+            start = file.read(LOOKED_AT)
     except DAMAGED as error:
         raise DataError(f"{path} cannot be read: {error}; write it again") from error
     if reading.is_utf8 and (start.startswith(MARKS_OF_UTF16) or b"\0" in start[:FIRST_BYTES]):
         raise DataError(f"{path} is UTF-16, not UTF-8; give {setting('encoding', 'utf-16')}")
-    text = start.decode(encoding, errors="replace").lstrip("\r\n")
-    return text.replace("\r", "\n").partition("\n")[0]
 
 
 def _same_names(path: str, names: Sequence[str], other: str, others: Sequence[str]) -> None:

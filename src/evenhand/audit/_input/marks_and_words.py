@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from evenhand._columns.missing_marks import GROUPED, LIKELY, tell_of_idle
+from evenhand._columns.kinds_of_text import CODE, GROUPED
+from evenhand._columns.missing_marks import LIKELY, tell_of_idle
 from evenhand._columns.rewards import not_named
 from evenhand._columns.words import NUMBER, as_written
 from evenhand.audit._input.column_names import tell_of_names, with_names
@@ -35,21 +36,20 @@ def cleaned(source: Source, settings: AuditSettings) -> Source:
     tell_of_names(source, settings)
     source = _as_written(source, settings)
     source = _without_nan(source, settings)
-    if not settings.marks and settings.reward_values is None:
-        return source
     columns = columns_of(source, settings)
     if settings.marks:
         _check_marks(source, columns, settings)
         source = _without_marks(source, columns, settings)
     if settings.reward_values is not None:
         source = _in_numbers(source, columns, settings.reward_values)
-    return source
+    return _read_off(source, columns, settings)
 
 
 def _as_written(source: Source, settings: AuditSettings) -> Source:
     """The log with labels spelled as they are in a CSV file."""
     columns = columns_of(source, settings)
-    labels = [columns.group, columns.arm, columns.cluster, *settings.nominal_columns]
+    labels = [columns.group, columns.arm, columns.cluster]
+    labels += settings.nominal_columns if source.json is None else ()
     return source.with_labels([name for name in labels if name is not None])
 
 
@@ -140,7 +140,7 @@ def _without_marks(source: Source, columns: Columns, settings: AuditSettings) ->
 
 
 def _with_point(source: Source, text: Any) -> Any:
-    """Text that may be a number, with a decimal point: `missing_marks.with_point` as SQL."""
+    """Text that may be a number, with a decimal point: `kinds_of_text.with_point` as SQL."""
     import ibis
 
     bare = text.strip()
@@ -152,12 +152,32 @@ def _with_point(source: Source, text: Any) -> Any:
 
 def _may_be_numbers(source: Source, columns: Columns, settings: AuditSettings) -> list[str]:
     """Columns of text that may hold numbers and marks: nothing says that they hold words."""
-    roles = [getattr(columns, role) for role in NUMERIC]
-    if settings.reward_values is not None:
-        roles = roles[2:]
     features = [name for name in columns.features if name not in settings.nominal_columns]
     schema = source.table.schema()
-    return [name for name in [*roles, *features] if name and schema[name].is_string()]
+    texts = [name for name in features if schema[name].is_string()]
+    return [*_roles_in_text(source, columns, settings), *texts]
+
+
+def _roles_in_text(source: Source, columns: Columns, settings: AuditSettings) -> list[str]:
+    """The columns of text whose roles are numbers."""
+    roles = NUMERIC if settings.reward_values is None else NUMERIC[2:]
+    names, schema = [getattr(columns, role) for role in roles], source.table.schema()
+    return [name for name in names if name and schema[name].is_string()]
+
+
+def _read_off(source: Source, columns: Columns, settings: AuditSettings) -> Source:
+    """The log with numbers in place of text that holds nothing else, where they are needed.
+
+    Whether "01" is a code is no question there.
+    """
+    names = _roles_in_text(source, columns, settings)
+    if not names:
+        return source
+    texts = {name: _with_point(source, source.table[name]) for name in names}
+    aggregates = {f"c{i}": text.re_search(NUMBER).all() for i, text in enumerate(texts.values())}
+    numbers = source.fetch(source.table.aggregate(**aggregates)).iloc[0].fillna(False)
+    read = {name: texts[name].cast("float64") for i, name in enumerate(names) if numbers[f"c{i}"]}
+    return replace(source, table=source.table.mutate(_as_columns(read))) if read else source
 
 
 def _numbers(
@@ -172,7 +192,8 @@ def _numbers(
         return []
     aggregates = dict[str, Any]()
     for i, name in enumerate(names):
-        is_number = _with_point(source, changed[name]).re_search(NUMBER)
+        text = _with_point(source, changed[name])
+        is_number = text.re_search(NUMBER) & ~text.re_search(CODE)
         aggregates |= {
             f"all{i}": source.table[name].count(),
             f"left{i}": changed[name].count(),

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pandas.api import types
 
 from evenhand import _checks
+from evenhand._columns.buckets import plain
 from evenhand._columns.file_formats import Reading
 from evenhand._columns.missing_marks import Marks
-from evenhand._columns.words import written
+from evenhand._columns.words import word, written
 from evenhand.audit._input.addresses import hidden, passwords_in, without_password
 from evenhand.audit._input.engines import (
     open_duckdb,
@@ -28,6 +30,7 @@ from evenhand.audit._input.sources import Source, quiet, telling
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
 
 ENGINES = ("duckdb", "spark")
+MIXED = ("mixed", "mixed-integer")  # as pandas infers kinds
 TABLES = "duckdb:///FILE::TABLE, postgresql://USER@HOST/DATABASE::TABLE or spark::TABLE"
 
 
@@ -96,9 +99,14 @@ def _from_frame(frame: pd.DataFrame, engine: str, marks: Marks, spill: str) -> S
             "columns with different names: rename or drop one"
         )
     con, taken = open_duckdb(spill) if engine == "duckdb" else open_spark(), set[tuple[str, str]]()
-    for name in named.columns:  # engines do not know pandas' categories
-        if isinstance(named[name].dtype, pd.CategoricalDtype):
-            named[name] = named[name].astype(object)
+    categoricals = {
+        name for name in named.columns if isinstance(named[name].dtype, pd.CategoricalDtype)
+    }
+    for name in named.columns:
+        if name in categoricals:  # which engines do not know
+            values = named[name].astype(object)
+            is_dates = types.is_datetime64_any_dtype(named[name].cat.categories)
+            named[name] = values if is_dates else values.map(word, na_action="ignore")
         if isinstance(named[name].dtype, pd.DatetimeTZDtype):  # DuckDB takes no ns here
             named[name] = named[name].dt.as_unit("us")
         own_marks = marks.of_column(name)
@@ -106,6 +114,8 @@ def _from_frame(frame: pd.DataFrame, engine: str, marks: Marks, spill: str) -> S
             words = named[name].map(written, na_action="ignore")
             taken |= {(name, mark) for mark in own_marks if words.eq(mark).any()}
             named[name] = named[name].mask(words.isin(["", *own_marks]), None).infer_objects()
+        if types.infer_dtype(named[name], skipna=True) in MIXED:  # which Arrow refuses
+            named[name] = plain(named[name])
     import ibis
     import pyarrow as pa
 
@@ -120,7 +130,13 @@ def _from_frame(frame: pd.DataFrame, engine: str, marks: Marks, spill: str) -> S
             "them one kind, or name those that stand for a missing value in "
             f"{setting('missing_marks')}"
         ) from error
-    return Source(ibis.memtable(arrow), con, "a frame", taken=frozenset(taken))
+    return Source(
+        ibis.memtable(arrow),
+        con,
+        "a frame",
+        categoricals=frozenset(categoricals),
+        taken=frozenset(taken),
+    )
 
 
 def _open_table(name: str, label: str, engine: str | None, spill: str) -> Source:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand._columns.diagnosis import LOOKED_AT, as_texts
+from evenhand._columns.diagnosis import LOOKED_AT, as_texts, group_as_feature
 from evenhand._columns.identifiers import (
     is_categories,
     is_identifier,
@@ -43,10 +43,7 @@ def columns_of(source: Source, settings: AuditSettings) -> Columns:
         guessed = [role for role in guessed_roles(columns, settings) if role not in NEEDED]
         columns = replace(columns, **dict.fromkeys(guessed))  # type: ignore[arg-type]
     if columns.group in columns.features:
-        raise InputError(
-            f"{setting('features')}: {columns.group!r} is the group; a group cannot be a feature, "
-            "because groups are compared at the same features"
-        )
+        raise group_as_feature(columns.group)
     return columns
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from evenhand._columns.buckets import MOST_GROUPS
 from evenhand._columns.diagnosis import dates
 from evenhand._columns.encoding import MOST_CATEGORIES, most_frequent_first
 from evenhand._columns.words import shown
@@ -30,7 +31,7 @@ from evenhand.bias.statistics import Array
 from evenhand.errors import DataError, blank, setting
 from evenhand.events.columns import NEEDED, Columns
 
-MOST_GROUPS, MOST_ARMS = 200, 200
+MOST_ARMS = 200
 ASIDE = 0.05  # of a sample, on each side of its median: the range to look for that of all rows
 MOST_LABELS = 50_000  # groups, or arms of groups, up to which all are counted exactly
 MOST_SUMS = 500_000  # of all cells together, if windows are cells of their own
@@ -135,7 +136,8 @@ def look(source: Source, settings: AuditSettings, by_probability: bool = False) 
 
 def _check_groups(source: Source, counted: dict[Any, Any], columns: Columns) -> None:
     """Groups to compare: at least two, and not as many as an identifier has."""
-    if counted["groups"] > 1.3 * MOST_GROUPS:
+    rough = counted.get("labels") is None
+    if counted["groups"] > (1.3 if rough else 1.0) * MOST_GROUPS:
         raise DataError(
             f"group is {columns.group!r}, with about {counted['groups']:,} values; allowed are up "
             f"to {MOST_GROUPS} groups: name another column, or merge some of them"

@@ -61,11 +61,13 @@ class Source:
     paths: tuple[str, ...] = ()  # of all files, where the user has them
     files: tuple[str, ...] = ()  # of CSV, as the engine reads them
     reading: Mapping[str, Any] = field(default_factory=dict)  # how they are read
+    text: frozenset[str] = frozenset()  # columns of CSV that Spark would take for numbers
     called: Mapping[str, str] = field(default_factory=dict)  # the originals of converted files
     json: Mapping[str, str] | None = None  # the kinds of columns of JSON files, by name
     decimal: str = "."  # what stands before the decimals of numbers in text
     unnamed: tuple[str, ...] = ()  # columns that have no name but one that was made up
     repeated: Mapping[str, str] = field(default_factory=dict)  # made up for a name used before
+    categoricals: frozenset[str] = frozenset()  # columns of a frame that pandas calls categorical
     taken: frozenset[tuple[str, str]] = frozenset()  # columns and their marks, replaced already
     idle: tuple[str, ...] = ()  # columns that nobody named, and that are no role and no feature
     passwords: tuple[str, ...] = field(default=(), repr=False)  # never to be shown
@@ -137,12 +139,13 @@ class Source:
                 return spark_json(self.engine, self.paths, names)
             return duckdb_json(self.engine, self.paths, self.json, names)
         if self.kind == "pyspark":
-            return spark_csv(self.engine, self.files, self.reading, names)
+            return spark_csv(self.engine, self.files, self.reading, {*names, *self.text})
         truths = [name for name, kind in schema.items() if kind.is_boolean()]
         written: Any = self.as_text() if truths else None
         for name in truths:
-            words = written.select(word=written[name].strip().lower()).limit(SNIFFED)
-            if not set(self.fetch(words.distinct())["word"].dropna()) <= TRUTH:
+            words = written.select(word=written[name].strip()).limit(SNIFFED).distinct()
+            known = {*self.fetch(words)["word"].dropna()} - {*self.reading.get("nullstr", ())}
+            if not set(map(str.lower, known)) <= TRUTH:
                 names = {*names, name}
         wanted = [name for name in names if name in schema.names and not schema[name].is_string()]
         if not wanted:

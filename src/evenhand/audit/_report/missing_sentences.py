@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from evenhand._columns.missing import listed
+from evenhand._columns.missing import filled_words, left_out_words
 from evenhand.audit._sums.missing import FILLED, NOT_FILLABLE
 
 if TYPE_CHECKING:
@@ -21,24 +21,20 @@ def missing_sentences(audit: Audit) -> list[str]:
     left_out = facts.rows - facts.used
     if left_out:
         dropped = table[table["done"] != FILLED].groupby("column")["missing"].sum()
-        why = ", because what they lack cannot be filled in" if _stuck(table) else ""
-        sentences.append(
-            f"{left_out:,} of {facts.rows:,} rows {'is' if left_out == 1 else 'are'} left out{why} "
-            "(missing: "
-            f"{listed({str(k): int(v) for k, v in dropped.items() if v})}){_uneven(audit)}."
-        )
+        lacks = {str(name): int(many) for name, many in dropped.items() if many}
+        words = left_out_words(left_out, facts.rows, lacks, _stuck(table))
+        sentences.append(f"{words}{_uneven(audit)}.")
     if facts.filled:
         filled = table[table["done"] == FILLED].groupby("column")["missing"].sum()
-        sentences.append(
-            f"{facts.filled:,} row{' has' if facts.filled == 1 else 's have'} values filled in "
-            "(missing: "
-            f"{listed({str(k): int(v) for k, v in filled.items()})})."
-        )
+        lacks = {str(name): int(many) for name, many in filled.items()}
+        sentences.append(f"{filled_words(facts.filled, lacks)}.")
     return sentences
 
 
 def _stuck(table: pd.DataFrame) -> bool:
-    return bool((table["done"] == NOT_FILLABLE).any())
+    """Whether rows are left out only because of what cannot be filled in."""
+    done = set(table.loc[table["missing"] > 0, "done"]) - {FILLED}
+    return done == {NOT_FILLABLE}
 
 
 def _uneven(audit: Audit) -> str:

@@ -17,6 +17,7 @@ from evenhand._columns.missing import (
     nothing_to_fill,
 )
 from evenhand._columns.words import MISSING
+from evenhand.audit._input.diagnosis import check_nan
 from evenhand.audit._input.expressions import as_number, is_missing, number
 from evenhand.audit._input.scan import Look
 from evenhand.audit._input.sources import Source
@@ -80,6 +81,9 @@ def count_gaps(source: Source, look: Look, settings: AuditSettings) -> Gaps:
     fill = [name for name in names if how[name] == FILL and name not in roles]
     lacks = {name: is_missing(table[name]) for name in names}
     aggregates = {f"c{i}": flag.sum() for i, flag in enumerate(lacks.values())}
+    kinds = source.table.schema()
+    nan = [name for name in names if source.files and kinds[name].is_floating()]
+    aggregates |= {f"nan{i}": table[name].isnan().sum() for i, name in enumerate(nan)}
     aggregates["rows"] = table.count()
     out = _any([lacks[name] for name in names if name not in fill])
     aggregates["left_out"] = out.sum()
@@ -95,6 +99,8 @@ def count_gaps(source: Source, look: Look, settings: AuditSettings) -> Gaps:
     exposure = exposure_details(exposure_columns(table, look.columns), reward)
     aggregates |= {name: detail.asked for name, detail in exposure.items()}
     counts = source.fetch(table.group_by("evenhand_group").aggregate(**aggregates))
+    written = {name: int(counts[f"nan{i}"].sum()) for i, name in enumerate(nan)}
+    check_nan(source, look.columns, written, settings.marks)
     known = counts["evenhand_group"].astype(object)
     no_group = MISSING if MISSING not in set(known) else f"({MISSING})"
     counts = counts.assign(evenhand_group=known.fillna(no_group)).sort_values("evenhand_group")
