@@ -19,7 +19,7 @@ FILES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 # Compiled code can raise nothing else; `telling` turns these into errors of our own.
 COMPILED = {"policies/_live_calls.py": 1, "simulation/_compiled_rounds.py": 1}
 ERRORS = {"InputError", "DataError", "DamagedError", "MissingExtraError", "DownloadError"}
-TRANSLATED = {"setting", "literal", "blank"}
+TRANSLATED = {"setting", "literal", "blank", "in_python"}
 TOLD = {"ValueError", "InputWarning", "SeenWarning", *ERRORS}
 
 
