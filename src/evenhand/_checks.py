@@ -50,6 +50,18 @@ def _up_to(most: int) -> str:
 shown = as_given
 
 
+def kind(value: Any) -> str:
+    """What a value is, for messages about values of the wrong kind.
+
+    Example:
+        >>> from evenhand._checks import kind
+        >>> kind(3), kind({}), kind(None)
+        ('an int', 'a dict', 'None')
+    """
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
 def _refusal(name: str, value: Any, allowed: str, *, are: bool = False) -> InputError:
     message = f"{setting(name)} is {as_given(value)}; allowed {'are' if are else 'is'} {allowed}"
     return InputError(message, parameter=name, value=value, allowed=allowed)
@@ -122,7 +134,7 @@ def column_names(name: str, values: Any, *, alone: bool = False) -> tuple[str, .
     except TypeError:
         listed = [None]
     if any(not isinstance(value, (str, int)) or isinstance(value, bool) for value in listed):
-        raise _refusal(name, values, "a list of columns")
+        raise _refusal(name, values, f"{'a column or ' if alone else ''}a list of columns")
     return tuple(map(str, listed))
 
 

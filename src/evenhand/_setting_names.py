@@ -236,7 +236,8 @@ def _put(name: str, code: str | None, speech: _Speech) -> str:
     if name == f"{_PYTHON}:":
         return str(value) if speech.language == "python" else ""
     if name == _SHOWN:
-        return _given(*value, speech.language)
+        text, given = json.loads(code or "")
+        return _given(text, given, speech.language)
     if not name:
         return _literal(value, speech.language == "file")
     entry = ENTRY.fullmatch(name)

@@ -243,7 +243,7 @@ def test_groups_that_differ_by_case_or_blanks_are_told():
     audit = eh.audit(log)
     said = audit.summary[-1]
     assert said.startswith("Groups 'Alba' and 'alba ' differ only by case or blanks")
-    assert "write them alike" in said and len(audit.bias.groups) == 3
+    assert "spell them alike" in said and len(audit.bias.groups) == 3
     assert alike_groups(["New  York", "new york", "Alba", "ALBA"])[0].startswith(
         "Groups 'New  York' and 'new york'"
     )
@@ -305,7 +305,7 @@ def test_a_file_that_is_no_parquet(content, tmp_path):
     path = tmp_path / "log.parquet"
     path.write_bytes(content)
     without_internals(refused(path), path)
-    assert "is no Parquet file, or not a whole one" in refused(path)
+    assert "is not a Parquet file, or is incomplete" in refused(path)
     made_log(94).to_parquet(tmp_path / "fine.parquet")
     without_internals(refused(tmp_path), path)  # a folder: the file is named
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import pandas as pd
 
+from evenhand._checks import kind
 from evenhand._columns.compression import DAMAGED, opened
 from evenhand._columns.conversion import from_excel, read_json, undecodable
 from evenhand._columns.file_formats import (
@@ -83,8 +84,8 @@ def _read(
     if isinstance(data, (str, os.PathLike)):
         frame = _read_file(Path(data).expanduser(), columns, reading, labels)
     else:
-        reading.check("", f"a {type(data).__name__}")
-        frame = _pandas(data)
+        reading.check("", kind(data))
+        frame = as_frame(data)
     if isinstance(frame.columns, pd.MultiIndex):
         raise InputError(
             f"{setting('data')} has column names of several levels; give each column one name"
@@ -128,7 +129,13 @@ def row_of(frame: pd.DataFrame, where: pd.Series[bool]) -> str:
     return f"the row with index {label}"
 
 
-def _pandas(data: Any) -> pd.DataFrame:
+def as_frame(data: Any, parameter: str = "data") -> pd.DataFrame:
+    """A frame of any kind, or a mapping of columns, as a frame of pandas.
+
+    Args:
+        data: the table.
+        parameter: what the caller calls it, for messages.
+    """
     if isinstance(data, pd.DataFrame):
         return data
     try:
@@ -142,16 +149,18 @@ def _pandas(data: Any) -> pd.DataFrame:
             return pd.DataFrame(pyarrow.table(data).to_pandas())
     except ImportError as error:
         raise MissingExtraError(
-            f"a {type(data).__name__} needs pyarrow: install it with pip install 'evenhand[data]'"
+            f"{kind(data)} needs pyarrow: install it with pip install 'evenhand[data]'"
         ) from error
     except (ValueError, TypeError) as error:
         raise InputError(
-            f"{setting('data')} is a {type(data).__name__} that cannot be turned into a table: "
-            f"{_line(error)}"
+            f"{setting(parameter)} is {kind(data)} that cannot be turned into a table "
+            f"({_line(error).rstrip('.')}); give columns of the same length",
+            value=data,
         ) from error
     raise InputError(
-        f"{setting('data')} is a {type(data).__name__}; allowed is a data frame, a mapping of "
-        "columns, or the path of a CSV, Parquet, JSON or Excel file"
+        f"{setting(parameter)} is {kind(data)}; allowed is a data frame, a mapping of "
+        "columns, or the path of a CSV, Parquet, JSON or Excel file",
+        value=data,
     )
 
 

@@ -28,7 +28,7 @@ from evenhand._columns.missing import DEFAULT, Choice, Missing
 from evenhand._columns.missing_marks import Given, Marks
 from evenhand._columns.rewards import numbers_for, rewards_of, true_rewards_of
 from evenhand._columns.table_files import read_table
-from evenhand.errors import DataError, InputError, literal, setting
+from evenhand.errors import DataError, InputError, setting
 from evenhand.groups import Groups
 from evenhand.worlds._arms import grouped, sensitive_label, sorted_by_arm, tell_of_few
 from evenhand.worlds.base import World, receive, world_kernel
@@ -169,10 +169,10 @@ class TableWorld(World):
         scaled = _checks.one_of("scale", scale, ("none", "standardise")) == "standardise"
         _checks.one_of("others", others, ("apart", "together"))
         if intercept is not None:
-            _yes_or_no("intercept", intercept)
+            _checks.yes_or_no("intercept", intercept)
         _checks.whole("categories", categories, least=2)
         self.noise = _checks.number("noise", noise, 0.0, np.inf)
-        self.absolute_rewards = _yes_or_no("absolute_rewards", absolute_rewards)
+        self.absolute_rewards = _checks.yes_or_no("absolute_rewards", absolute_rewards)
         numbers, marks = numbers_for(reward_values), Marks.of(missing_marks)
         group_columns = _names("group", group)
         cuts: dict[str, Buckets] = dict.fromkeys(_names("arms", arms), AS_IS)
@@ -344,15 +344,6 @@ def _name(role: str, given: Any) -> str:
             f"{setting(role)} is {given!r}; allowed is the name of one column", value=given
         )
     return names[0]
-
-
-def _yes_or_no(name: str, value: Any) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise InputError(
-            f"{setting(name)} is {value!r}; allowed are {literal(True)} and {literal(False)}",
-            value=value,
-        )
-    return bool(value)
 
 
 def _check_columns(frame: pd.DataFrame, used: Sequence[str], mentioned: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +14,7 @@ import pandas as pd
 from evenhand import _checks
 from evenhand._columns.file_formats import Reading
 from evenhand._columns.missing_marks import Marks
+from evenhand._columns.table_files import as_frame
 from evenhand._columns.words import written
 from evenhand.audit._input.addresses import hidden, passwords_in, without_password
 from evenhand.audit._input.engines import (
@@ -78,6 +80,13 @@ def open_log(
         raise type(error)(hidden(error.message, passwords), parameter=error.parameter) from None
 
 
+def as_log(log: Any) -> Any:
+    """A log as `open_log` takes it: frames of other packages and mappings become one of pandas."""
+    if isinstance(log, (str, os.PathLike, pd.DataFrame)) or hasattr(log, "get_backend"):
+        return log
+    return as_frame(log, "log")
+
+
 def _needs_ibis() -> None:
     try:
         import ibis  # noqa: F401
@@ -88,6 +97,8 @@ def _needs_ibis() -> None:
 
 
 def _from_frame(frame: pd.DataFrame, engine: str, marks: Marks, spill: str) -> Source:
+    if frame.columns.empty:
+        raise DataError(f"{setting('log')} has no columns; give a table with some", value=frame)
     named = frame.rename(columns=str).reset_index(drop=True)
     twice = named.columns[named.columns.str.casefold().duplicated()]
     if len(twice):
@@ -120,6 +131,14 @@ def _from_frame(frame: pd.DataFrame, engine: str, marks: Marks, spill: str) -> S
             "them one kind, or name those that stand for a missing value in "
             f"{setting('missing_marks')}"
         ) from error
+    for column in arrow.schema:
+        if isinstance(column.type, pa.BaseExtensionType):  # such as intervals
+            raise DataError(
+                f"column {column.name!r} is of the type {named[column.name].dtype}; allowed are "
+                "numbers, text, truth values, dates and times: turn it into one of these, or drop "
+                "it",
+                value=column.name,
+            )
     return Source(ibis.memtable(arrow), con, "a frame", taken=frozenset(taken))
 
 
