@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from shlex import quote
@@ -30,6 +30,7 @@ FLAGS = {
     "features": "--feature",
     "nominal_columns": "--nominal-column",
     "client": "--dask",
+    "experiment": "--like",
     "log": "LOG",
     "target": "--policy",
 }
@@ -159,6 +160,27 @@ def as_entries(message: str, whole: str, names: Collection[str]) -> str:
         return mark[0].replace(mark[1], dotted, 1) if mark[1] else mark[0]
 
     return MARK.sub(put, message)
+
+
+def with_names(message: str, names: Mapping[str, str]) -> str:
+    """A message in which settings have other names, also where it begins with one as plain text.
+
+    Args:
+        message: with settings in it.
+        names: the new names, by the old ones.
+
+    Example:
+        >>> from evenhand._setting_names import with_names
+        >>> with_names("delay is -1; allowed is 0", {"delay": "true_delay"})
+        'true_delay is -1; allowed is 0'
+    """
+    first = re.match(r"\w+", message)
+    if first and first[0] in names:
+        message = names[first[0]] + message[first.end() :]
+    return MARK.sub(
+        lambda mark: mark[0].replace(mark[1], names[mark[1]], 1) if mark[1] in names else mark[0],
+        message,
+    )
 
 
 def without_setting(message: str, name: str) -> str:

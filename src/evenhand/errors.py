@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import pickle
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -24,6 +24,7 @@ from evenhand._setting_names import (
     literal,
     setting,
     speaking,
+    with_names,
     without_setting,
 )
 
@@ -38,6 +39,7 @@ __all__ = [
     "SeenWarning",
     "as_given",
     "blank",
+    "called",
     "entries_of",
     "in_language",
     "in_python",
@@ -207,6 +209,29 @@ def entries_of(whole: str, names: Collection[str]) -> Iterator[None]:
         raise error._renamed(
             lambda text: as_entries(text, whole, names), parameter
         ) from error.__cause__
+
+
+@contextmanager
+def called(names: Mapping[str, str]) -> Iterator[None]:
+    """Name settings as the caller does in errors from inside a `with` block.
+
+    Args:
+        names: what the caller calls each setting, by its own name.
+
+    Example:
+        >>> from evenhand.errors import InputError, called, setting
+        >>> try:
+        ...     with called({"share": "true_share"}):
+        ...         raise InputError(f"{setting('share')} is 2; allowed is a share")
+        ... except InputError as error:
+        ...     print(error)
+        true_share is 2; allowed is a share
+    """
+    try:
+        yield
+    except InputError as error:
+        parameter = names.get(error.parameter or "", error.parameter)
+        raise error._renamed(lambda text: with_names(text, names), parameter) from error.__cause__
 
 
 @contextmanager

@@ -187,7 +187,7 @@ def test_columns_from_a_file_and_flags_before_it(file, tmp_path, capsys):
     assert not out.with_suffix(".html").exists()
     names.write_text('gruop = "sex"\n')
     assert main(call) == 2
-    assert "'gruop' is not a key; allowed are group" in capsys.readouterr().err
+    assert "gruop is unknown; did you mean 'group'? allowed are arm" in capsys.readouterr().err
 
 
 def test_bad_input_ends_with_2_and_one_line(file, tmp_path, capsys):

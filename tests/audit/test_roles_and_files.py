@@ -398,7 +398,7 @@ def test_names_with_blanks_are_quoted(tmp_path):
     said = refused_with_flags(log)
     assert "--leave-out 'my day'" in said and "--timestamp 'my day'" in said
     log["my day"] = "noon"
-    assert 'leave_out=["my day"]' in refused(log, timestamp="my day")
+    assert "convert it, or leave timestamp out" in refused(log, timestamp="my day")
     assert "allowed are x0, group, reward, 'my day'" in refused(log, leave_out=["x"])
     log["my day"] = np.where(log.index % 7, 1.0, np.nan)
     assert "missing values in 9 of 60 rows ('my day' 9)" in refused(log)

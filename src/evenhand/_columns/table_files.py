@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Collection, Mapping
 from io import TextIOWrapper
 from itertools import islice
@@ -18,12 +19,14 @@ from typing import Any
 import pandas as pd
 
 from evenhand._checks import kind
-from evenhand._columns.compression import DAMAGED, opened
-from evenhand._columns.conversion import from_excel, read_json, undecodable
+from evenhand._columns.compression import DAMAGED, damaged, opened
+from evenhand._columns.conversion import check_zeros, from_excel, read_json, undecodable
 from evenhand._columns.file_formats import (
     CSV,
     EXCEL,
+    FIRST_BYTES,
     JSON,
+    NO_PARQUET,
     PARQUET,
     UTF8,
     Reading,
@@ -32,7 +35,8 @@ from evenhand._columns.file_formats import (
 )
 from evenhand._columns.missing_marks import Given, Marks, with_point, without_marks
 from evenhand._columns.words import NUMBER, tell
-from evenhand.errors import DataError, InputError, MissingExtraError, setting
+from evenhand._prose import number_of
+from evenhand.errors import DataError, InputError, MissingExtraError, in_python, setting
 
 DELIMITERS = (",", ";", "\t", "|")
 IN_FILE = "row of the file"  # the name of the index of a table from a CSV file
@@ -41,7 +45,9 @@ TRUTHS = {
 }
 CODE = r"^[+-]?0[0-9]"  # a number with a zero in front, which would be lost
 LOOKED_AT = 50  # records, to find the delimiter
-UNREADABLE = (pd.errors.ParserError, csv.Error, *DAMAGED)  # what damaged files raise
+# What pandas says of lines that are no rows.
+UNEVEN = r"Expected (?P<names>\d+) fields in line (?P<line>\d+), saw (?P<values>\d+)"
+UNCLOSED = r"EOF inside string starting at row (?P<row>\d+)"
 
 
 def read_table(
@@ -177,6 +183,9 @@ def _read_csv(
     path: Path, columns: Collection[str] | None, reading: Reading, labels: Collection[str]
 ) -> pd.DataFrame:
     try:
+        if reading.is_utf8:
+            with opened(path) as file:
+                check_zeros(path.name, file.read(FIRST_BYTES))
         code = "utf-8-sig" if reading.is_utf8 else str(reading.encoding)
         mark = reading.delimiter or max(
             DELIMITERS, key=lambda guess: _fit(_head(path, guess, code))
@@ -202,16 +211,33 @@ def _read_csv(
     except UnicodeDecodeError as error:
         problem = f"has a byte (0x{error.object[error.start : error.start + 1].hex()})"
         raise undecodable(path.name, problem, reading.encoding or UTF8) from error
-    except UNREADABLE as error:
-        raise DataError(
-            f"{path.name} cannot be read: {_line(error)}; correct the file, or read it with pandas "
-            "and give the frame"
-        ) from error
+    except (pd.errors.ParserError, csv.Error) as error:
+        raise _unreadable(path.name, error) from error
+    except DAMAGED as error:
+        raise damaged(path.name, error) from error
     for place in [place for place, name in enumerate(head[0]) if name in labels]:
         frame[place] = numbers_or_codes(frame[place], reading.decimal or ".")
     kept = _kept(path, head[0], columns)
     frame.index = pd.RangeIndex(2, len(frame) + 2, name=IN_FILE)
     return frame[list(kept)].set_axis(list(kept.values()), axis=1)
+
+
+def _unreadable(name: str, error: Exception) -> DataError:
+    """The error for a CSV file whose lines are no rows."""
+    advice = f"correct the file{in_python(', or read it with pandas and give the frame')}"
+    uneven, unclosed = re.search(UNEVEN, str(error)), re.search(UNCLOSED, str(error))
+    if uneven:
+        values, names = int(uneven["values"]), int(uneven["names"])
+        return DataError(
+            f"{name} has {number_of(values, 'value')} in line {int(uneven['line']):,}, and "
+            f"{number_of(names, 'column name')}; {advice}"
+        )
+    if unclosed:
+        return DataError(
+            f"{name} has a quote in line {int(unclosed['row']) + 1:,} that is never closed; "
+            f"{advice}"
+        )
+    return DataError(f"{name} cannot be read as CSV ({_line(error)}); {advice}")
 
 
 def numbers_or_codes(text: pd.Series[Any], decimal: str) -> pd.Series[Any]:
@@ -293,9 +319,7 @@ def _read_parquet(path: Path, columns: Collection[str] | None) -> pd.DataFrame:
         all_known = columns is not None and set(columns) <= set(known)
         return pd.read_parquet(path, columns=sorted(set(columns or ())) if all_known else None)
     except (pyarrow.ArrowException, OSError) as error:
-        raise DataError(
-            f"{path.name} cannot be read as Parquet: {_line(error)}; write it again"
-        ) from error
+        raise DataError(f"{path.name} {NO_PARQUET}") from error
 
 
 def _line(error: BaseException) -> str:

@@ -26,6 +26,7 @@ def with_contexts(
     categories: int,
     missing: Choice,
     marks: Marks,
+    decimal: str = ".",
 ) -> tuple[pd.DataFrame, list[str]]:
     """The rows that lack nothing, with columns of numbers for the context, and their names.
 
@@ -41,6 +42,7 @@ def with_contexts(
         categories: how many categories of a column have a feature of their own.
         missing: what to do about missing values.
         marks: those that are known, to be repeated in errors.
+        decimal: what its text has in place of a decimal point.
     """
     listed = {"features": list(features), "nominal_columns": list(nominal_columns)}
     for parameter, names in listed.items():
@@ -73,7 +75,12 @@ def with_contexts(
             return frame, []
         intercept = any(name in nominal_columns or is_nominal(frame[name]) for name in features)
         encoded = features_of(
-            frame, features, nominal_columns, Encoding(True, categories, intercept), marks
+            frame,
+            features,
+            nominal_columns,
+            Encoding(True, categories, intercept),
+            marks,
+            decimal,
         )
         if intercept:
             encoded = told_of_constants(encoded, intercept, scaled=False)

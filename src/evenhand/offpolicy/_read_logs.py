@@ -144,7 +144,7 @@ def read_logged(
 
     path = Path(log)
     if path.suffix in FORMATS:
-        whole = read_whole(log_path(path), others=of_others)
+        whole = read_whole(log_path(path, "log"), others=of_others)
     else:
         whole = Whole(None, of_others(path)) if path.is_file() else None
     if whole is None:
@@ -158,11 +158,20 @@ def read_logged(
     if target is not None and CONTEXTS in frame and not features:
         raise InputError(
             f"{setting('target')} cannot be evaluated on rows without the header of their log, "
-            "such as an export after an erasure; only all arms equally often (uniform) can"
+            "such as an export after an erasure; all arms equally often can, "
+            f"{setting('target', 'uniform')}"
         )
     needed = [roles[role] for role in ("arm", "propensity", "group") if role in roles]
     frame, contexts = with_contexts(
-        frame, needed, roles["reward"], features, nominal_columns, categories, missing, marks
+        frame,
+        needed,
+        roles["reward"],
+        features,
+        nominal_columns,
+        categories,
+        missing,
+        marks,
+        reading.decimal or ".",
     )
     if "group" in roles:
         frame[roles["group"]] = group_labels(frame, [roles["group"]])
@@ -202,7 +211,8 @@ def _read_table(
     frame = read_table(path, marks, reading=reading, labels=(group,))
     reward = find_roles([str(name) for name in frame], named, ("arm", "reward"))["reward"]
     marks.check_rewards(reward, worth)
-    return frame.assign(**{reward: observed_rewards(frame[reward], worth, marks)})
+    rewards = observed_rewards(frame[reward], worth, marks, reading.decimal or ".")
+    return frame.assign(**{reward: rewards})
 
 
 def _decisions(frame: pd.DataFrame, propensity: str) -> pd.DataFrame:

@@ -186,7 +186,7 @@ class TableWorld(World):
         left, codes = _names("leave_out", leave_out), _names("nominal_columns", nominal_columns)
         needed = None if listed is None else {*parts, *listed, *left, *codes}
         reading = Reading(encoding, decimal, delimiter or separator, sheet)
-        frame = read_table(data, marks, needed, reading, group_columns)
+        frame, point = read_table(data, marks, needed, reading, group_columns), decimal or "."
         if listed is None:
             listed = [name for name in frame.columns if name not in {*parts, *left}]
         used = list(dict.fromkeys([*parts, *listed]))
@@ -213,7 +213,7 @@ class TableWorld(World):
 
         labels = grouped(group_labels(frame, group_columns), sensitive, others, group_columns)
         order, first, table = sorted_by_arm(frame, labels, cuts)
-        values = rewards_of(frame[rewards[0]], numbers, marks=marks)[order]
+        values = rewards_of(frame[rewards[0]], numbers, marks=marks, decimal=point)[order]
         true = true_rewards_of(frame[rewards[1]], numbers)[order] if rewards[1:] else np.empty(0)
         self.arms = table.assign(mean_reward=np.add.reduceat(values, first[:-1]) / np.diff(first))
         """A row per arm: its name, its columns, its group, its rows and its mean reward."""
@@ -226,7 +226,7 @@ class TableWorld(World):
         hot = one_hot and any(name in codes or is_nominal(frame[name]) for name in listed)
         constant = scaled or hot if intercept is None else bool(intercept)
         how = Encoding(one_hot, categories, constant)
-        encoded = features_of(frame, listed, codes, how, marks)
+        encoded = features_of(frame, listed, codes, how, marks, point)
         encoded = told_of_constants(encoded, constant, scaled)
         if not encoded and not constant:
             raise InputError(

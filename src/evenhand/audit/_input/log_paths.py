@@ -9,16 +9,22 @@ from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evenhand._columns.compression import DAMAGED, opened
-from evenhand._columns.file_formats import CSV, PARQUET, Reading, endings, form_of
+from evenhand._columns.compression import DAMAGED, damaged, opened
+from evenhand._columns.conversion import check_zeros
+from evenhand._columns.file_formats import (
+    CSV,
+    FIRST_BYTES,
+    NO_PARQUET,
+    PARQUET,
+    Reading,
+    endings,
+    form_of,
+)
 from evenhand.errors import DataError, InputError, setting
 
 KINDS = "Parquet, CSV, JSON or Excel"
 PATTERN = re.compile(r"([*?\[])")
-NO_PARQUET = "is not a Parquet file, or is incomplete; write it again"
 FIRST_LINE = 1_000_000  # bytes that are read for it at most
-FIRST_BYTES = 1000  # among which UTF-8 text has no zero
-MARKS_OF_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 SEPARATORS = (",", ";", "\t", "|")
 
 
@@ -181,9 +187,9 @@ def _first_line(path: str, reading: Reading) -> str:
         with opened(path) as file:
             start = file.read(FIRST_LINE)
     except DAMAGED as error:
-        raise DataError(f"{path} cannot be read: {error}; write it again") from error
-    if reading.is_utf8 and (start.startswith(MARKS_OF_UTF16) or b"\0" in start[:FIRST_BYTES]):
-        raise DataError(f"{path} is UTF-16, not UTF-8; give {setting('encoding', 'utf-16')}")
+        raise damaged(path, error) from error
+    if reading.is_utf8:
+        check_zeros(path, start[:FIRST_BYTES])
     text = start.decode(encoding, errors="replace").lstrip("\r\n")
     return text.replace("\r", "\n").partition("\n")[0]
 

@@ -159,6 +159,13 @@ def _open_table(name: str, label: str, engine: str | None, spill: str) -> Source
         path = Path(where.removeprefix("duckdb://"))
         if not path.is_file():
             raise InputError(f"{setting('log')} is {label!r}; there is no file {path}", value=label)
+        with path.open("rb") as file:
+            if file.read(12)[8:] != b"DUCK":
+                raise InputError(
+                    f"{setting('log')} is {label!r}, and {path} is not a database of DuckDB; name "
+                    "a file of rows without ::TABLE",
+                    value=label,
+                )
         con = open_duckdb(spill, path)
     else:
         raise InputError(
