@@ -328,7 +328,7 @@ def _literal(value: Any, file: bool = False) -> str:
         return f"[{', '.join(_literal(item, file) for item in value)}]"
     if isinstance(value, dict):
         pairs = [(_key(key, file), _literal(item, file)) for key, item in value.items()]
-        if file:
+        if file and pairs:
             return "{ " + ", ".join(f"{key} = {item}" for key, item in pairs) + " }"
         return "{" + ", ".join(f"{key}: {item}" for key, item in pairs) + "}"
     if file and isinstance(value, float) and not math.isfinite(value):

@@ -115,11 +115,19 @@ def test_nan_in_parquet_is_missing_too(tmp_path):
         ({}, {"nominal_columns": "x0"}, "nominal_columns is 'x0'; allowed is a list"),
         ({}, {"leave_out": ["town"]}, "leave_out has 'town'"),
         ({}, {"weigh_by_propensity": True}, "no column is the propensity"),
-        ({"propensity": 0.0}, {"weigh_by_propensity": True}, "propensity 'propensity' has"),
-        ({"propensity": 1.5}, {"weigh_by_propensity": True}, "propensity 'propensity' has"),
-        ({"w": -1.0}, {"weight": "w"}, "weight 'w' has values of 0 or below"),
+        (
+            {"propensity": 0.0},
+            {"weigh_by_propensity": True},
+            "propensity is 'propensity', which has",
+        ),
+        (
+            {"propensity": 1.5},
+            {"weigh_by_propensity": True},
+            "propensity is 'propensity', which has",
+        ),
+        ({"w": -1.0}, {"weight": "w"}, "weight is 'w', which has values of 0"),
         ({"when": pd.Timestamp("2026-01-01")}, {}, "feature 'when' holds dates or times"),
-        ({"timestamp": "noon"}, {}, "timestamp is 'timestamp', a column of string"),
+        ({"timestamp": "noon"}, {}, "timestamp is 'timestamp', a column of text"),
         ({"c": "one"}, {"cluster": "c"}, "has a single cluster"),
         ({}, {"engine": "abacus"}, "engine is 'abacus'"),
         ({}, {"features": []}, "features is empty"),
@@ -136,7 +144,7 @@ def test_identifiers_are_no_features_and_no_groups():
     log = made_log(33, n=3000)
     log["name"] = [f"n{i}" for i in range(len(log))]
     log["name"] = log["name"].where(log.index < 1400, "n0")  # one that differs in most is left out
-    with pytest.raises(ValueError, match="categories, as an identifier has"):
+    with pytest.raises(ValueError, match="categories, as an identifier does"):
         eh.audit(log)
     with pytest.raises(ValueError, match="allowed are up to 200 groups"):
         eh.audit(log, group="name")

@@ -240,7 +240,7 @@ def test_utf16_is_told_as_such(encoding, tmp_path):
     path = tmp_path / "log.csv"
     path.write_bytes(made_log(213, n=50, d=1).to_csv(index=False).encode(encoding))
     said = refused(path)
-    assert said.startswith(f"{path} is UTF-16") and 'give encoding="utf-16' in said
+    assert said.startswith(f"{path} is UTF-16") and 'say so, encoding="utf-16' in said
     assert "LATIN1" not in said
 
 

@@ -146,7 +146,7 @@ def test_counts_give_the_numbers_of_a_row_per_person():
         (lambda many: many.where(many.index > 3), "has 4 missing values of 200"),
         (lambda many: many * 0, "has a sum of 0"),
         (lambda many: many * 10**6, "allowed are 1 to 50,000,000 people"),
-        (lambda many: many.astype(str) + "x", "a column of string"),
+        (lambda many: many.astype(str) + "x", "a column of text"),
     ],
 )
 def test_counts_are_whole_numbers_from_0_on(change, words):

@@ -201,9 +201,8 @@ def _named(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any]
     roles = {named(role): given.get(named(role)) for role in ROLES}
     for role in roles:
         flag = getattr(options, role)
-        roles[role] = (flag[0] if isinstance(flag, list) and len(flag) == 1 else flag) or roles[
-            role
-        ]
+        single = flag[0] if isinstance(flag, list) and len(flag) == 1 else flag
+        roles[role] = single or roles[role]
     lists = {name: getattr(options, flag) or given.get(name) for flag, name in LISTS.items()}
     group = roles["group"]
     several = isinstance(group, list) or "," in str(group)

@@ -77,7 +77,7 @@ def _blame(
             columns = value if isinstance(value, (list, dict)) else [value]
             if name == word:
                 rest = text.removeprefix(name)
-                about = rest.startswith((" is ", " are ", " names ", ":"))
+                about = rest.startswith((" is ", " are ", " has ", " names ", ":"))
                 column = named[1] if named else ""
                 file.refuse(f"{key}.{name}", rest.strip() if about else f": {text}", column)
             if home == "data" and named and named[1] in columns and word not in table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,7 +28,8 @@ from evenhand._columns.missing import DEFAULT, Choice, Missing
 from evenhand._columns.missing_marks import Given, Marks
 from evenhand._columns.rewards import numbers_for, rewards_of, true_rewards_of
 from evenhand._columns.table_files import read_table
-from evenhand.errors import DataError, InputError, setting
+from evenhand._columns.words import shown
+from evenhand.errors import DataError, InputError, as_given, setting
 from evenhand.groups import Groups
 from evenhand.worlds._arms import grouped, sensitive_label, sorted_by_arm, tell_of_few
 from evenhand.worlds.base import World, receive, world_kernel
@@ -190,7 +191,9 @@ class TableWorld(World):
         if listed is None:
             listed = [name for name in frame.columns if name not in {*parts, *left}]
         used = list(dict.fromkeys([*parts, *listed]))
-        _check_columns(frame, used, [*left, *codes])
+        named = {"group": group_columns, "arms": cuts, "reward": rewards[:1]}
+        named |= {"true_reward": rewards[1:], "features": listed}
+        _check_columns(frame, {**named, "leave_out": left, "nominal_columns": codes}, used)
         _check_roles(rewards, [*group_columns, *cuts], listed, left)
         marks.check_rewards(rewards[0], numbers)
 
@@ -329,11 +332,15 @@ def _names(role: str, given: Any) -> list[str]:
         names = [None]
     wrong = [name for name in names if not isinstance(name, (str, int)) or isinstance(name, bool)]
     if wrong or (role == "group" and not names):
-        raise InputError(f"{setting(role)} is {given!r}; allowed are names of columns", value=given)
+        raise InputError(
+            f"{setting(role)} is {as_given(given)}; allowed are names of columns", value=given
+        )
     texts = [str(name) for name in names]
     twice = [name for name in texts if texts.count(name) > 1]
     if twice:
-        raise InputError(f"{setting(role)} names column {twice[0]!r} twice; name it once")
+        raise InputError(
+            f"{setting(role)} names column {twice[0]!r} twice; name it once", value=twice[0]
+        )
     return texts
 
 
@@ -346,18 +353,29 @@ def _name(role: str, given: Any) -> str:
     return names[0]
 
 
-def _check_columns(frame: pd.DataFrame, used: Sequence[str], mentioned: Sequence[str]) -> None:
+def _check_columns(
+    frame: pd.DataFrame, named: Mapping[str, Iterable[str]], used: Sequence[str]
+) -> None:
+    """Refuse names of columns that are not there, by the setting that has them."""
     known = list(frame.columns)
-    for name in [*used, *mentioned]:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            more = f" and {len(known) - 30} more" if len(known) > 30 else ""
-            shown = ", ".join(" ".join(column.split()) for column in known[:30]) or "no columns"
-            raise DataError(f"column {name!r} is not in the table; {hint}it has {shown}{more}")
-    for name in used:
-        if known.count(name) > 1:
-            raise DataError(f"column {name!r} is in the table more than once; rename or drop one")
+    for parameter, names in named.items():
+        for name in names:
+            if name not in known:
+                near = get_close_matches(name, known, n=1)
+                hint = f"did you mean {near[0]!r}? " if near else ""
+                more = f" and {len(known) - 30} more" if len(known) > 30 else ""
+                there = shown(" ".join(column.split()) for column in known[:30]) or "no columns"
+                raise DataError(
+                    f"column {name!r} is not in the table; {hint}it has {there}{more}",
+                    parameter=parameter,
+                    value=name,
+                )
+            if name in used and known.count(name) > 1:
+                raise DataError(
+                    f"column {name!r} is in the table more than once; rename or drop one",
+                    parameter=parameter,
+                    value=name,
+                )
     if frame.empty:
         raise DataError(f"{setting('data')} has no rows; give a table with some")
 
@@ -368,10 +386,15 @@ def _check_roles(
     for name in rewards:
         if name in listed or name in parts:
             role = "feature" if name in listed else "part of the group or the arms"
-            raise DataError(f"column {name!r} is a reward and a {role}; give it one role")
+            raise DataError(
+                f"column {name!r} is a reward and a {role}; give it one role",
+                parameter="reward",
+                value=name,
+            )
     for name in left:
         if name in listed:
             raise DataError(
                 f"column {name!r} is in features and in leave_out; name it in one",
                 parameter="features",
+                value=name,
             )

@@ -45,7 +45,8 @@ def columns_of(source: Source, settings: AuditSettings) -> Columns:
     if columns.group in columns.features:
         raise InputError(
             f"{setting('features')}: {columns.group!r} is the group; a group cannot be a feature, "
-            "because groups are compared at the same features"
+            "because groups are compared at the same features",
+            value=columns.group,
         )
     return columns
 
@@ -77,7 +78,9 @@ def check_named(parameter: str, names: Any, known: tuple[str, ...]) -> None:
     """Raise for a name that is none of the known columns."""
     for name in names:
         if name not in known:
-            raise InputError(f"{setting(parameter)} has {name!r}; allowed are {shown(known)}")
+            raise InputError(
+                f"{setting(parameter)} has {name!r}; allowed are {shown(known)}", value=name
+            )
 
 
 def with_guesses(source: Source, settings: AuditSettings) -> Source:
