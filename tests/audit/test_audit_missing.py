@@ -118,12 +118,12 @@ def test_nan_in_parquet_is_missing_too(tmp_path):
         (
             {"propensity": 0.0},
             {"weigh_by_propensity": True},
-            "propensity is 'propensity', which has",
+            "is 'propensity', which has",
         ),
         (
             {"propensity": 1.5},
             {"weigh_by_propensity": True},
-            "propensity is 'propensity', which has",
+            "is 'propensity', which has",
         ),
         ({"w": -1.0}, {"weight": "w"}, "weight is 'w', which has values of 0"),
         ({"when": pd.Timestamp("2026-01-01")}, {}, "feature 'when' holds dates or times"),
