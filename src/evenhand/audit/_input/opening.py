@@ -129,7 +129,9 @@ def _from_frame(frame: pd.DataFrame, engine: str, marks: Marks, spill: str) -> S
         raise DataError(
             f"column {mixed[1]!r} holds values of several kinds, such as numbers and text; make "
             "them one kind, or name those that stand for a missing value in "
-            f"{setting('missing_marks')}"
+            f"{setting('missing_marks')}",
+            parameter="log",
+            value=mixed[1],
         ) from error
     for column in arrow.schema:
         if isinstance(column.type, pa.BaseExtensionType):  # such as intervals
@@ -137,6 +139,7 @@ def _from_frame(frame: pd.DataFrame, engine: str, marks: Marks, spill: str) -> S
                 f"column {column.name!r} is of the type {named[column.name].dtype}; allowed are "
                 "numbers, text, truth values, dates and times: turn it into one of these, or drop "
                 "it",
+                parameter="log",
                 value=column.name,
             )
     return Source(ibis.memtable(arrow), con, "a frame", taken=frozenset(taken))

@@ -279,7 +279,8 @@ def told_of(
         line = re.search(r"Line: (\d+)", said)
         return DataError(
             f"{name}{f' (line {line[1]})' if line else ''} is not UTF-8 text; say what it is, "
-            f"such as {setting('encoding', 'latin-1')} or {setting('encoding', 'windows-1252')}"
+            f"such as {setting('encoding', 'latin-1')} or {setting('encoding', 'windows-1252')}",
+            parameter="encoding",
         )
     if re.search(DAMAGED, said):
         return DataError(f"{name} {NO_PARQUET}")
