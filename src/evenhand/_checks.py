@@ -106,9 +106,13 @@ def yes_or_no(name: str, value: Any) -> bool:
 
 def column_name(name: str, value: Any) -> str:
     """The name of one column; a number may be the name of a column of a frame."""
-    if not isinstance(value, (str, int)) or isinstance(value, bool):
+    if not _is_name(value):
         raise _refusal(name, value, "the name of one column")
     return str(value)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, (str, int, np.integer)) and not isinstance(value, bool)
 
 
 def column_names(name: str, values: Any, *, alone: bool = False) -> tuple[str, ...]:
@@ -127,13 +131,13 @@ def column_names(name: str, values: Any, *, alone: bool = False) -> tuple[str, .
         Traceback (most recent call last):
         evenhand.errors.InputError: features is 'age'; allowed is a list of columns
     """
-    if isinstance(values, (str, int)) and alone:
+    if _is_name(values) and alone:
         return (column_name(name, values),)
     try:
         listed = [None] if isinstance(values, (str, bytes, Mapping)) else list(values)
     except TypeError:
         listed = [None]
-    if any(not isinstance(value, (str, int)) or isinstance(value, bool) for value in listed):
+    if not all(map(_is_name, listed)):
         raise _refusal(name, values, f"{'a column or ' if alone else ''}a list of columns")
     return tuple(map(str, listed))
 

@@ -27,6 +27,7 @@ def value(log="log.csv", **given):
         (audit, {"features": 3}, "a list of columns"),
         (audit, {"nominal_columns": 3}, "a list of columns"),
         (audit, {"leave_out": [None]}, "a list of columns"),
+        (audit, {"leave_out": None}, "a list of columns"),
         (audit, {"group": {"sex": "F"}}, "a column or a list of columns"),
         (audit, {"reward": ["y"]}, "the name of one column"),
         (audit, {"count": True}, "the name of one column"),
@@ -53,7 +54,7 @@ def test_what_names_no_column_is_refused(call, given, allowed):
 
 def test_a_column_may_be_called_by_its_number():
     numbered = PEOPLE.set_axis([0, 1, 2], axis=1)
-    by_number = eh.audit(numbered, group=0, reward=2, features=[1]).bias
+    by_number = eh.audit(numbered, group=0, reward=np.int64(2), features=[1]).bias
     by_name = audit(features=["x"]).bias
     assert by_number.by_group["estimate"].tolist() == by_name.by_group["estimate"].tolist()
 

@@ -63,7 +63,7 @@ class AuditSettings:
             raise InputError(parameter="title", value=self.title, allowed="a string")
         for name in ("features", "nominal_columns", "leave_out"):
             given = getattr(self, name)
-            if given is not None:
+            if given is not None or name != "features":
                 object.__setattr__(self, name, _checks.column_names(name, given))
         # As text, whatever they were given as.
         object.__setattr__(self, "missing_marks", Marks.of(self.missing_marks))

@@ -191,7 +191,13 @@ def find_roles(
 
 
 def reward_as_feature(name: str) -> DataError:
-    """The error for a reward that is named as a feature."""
+    """The error for a reward that is named as a feature.
+
+    Example:
+        >>> from evenhand.events.columns import reward_as_feature
+        >>> print(reward_as_feature("paid"))
+        features: 'paid' is the reward; a reward cannot be a feature
+    """
     return DataError(
         f"{setting('features')}: {name!r} is the reward; a reward cannot be a feature", value=name
     )
