@@ -14,7 +14,10 @@ from evenhand.errors import (
     InputError,
     InputWarning,
     MissingExtraError,
+    as_given,
     blank,
+    entries_of,
+    lacking,
     setting,
     speaking,
 )
@@ -82,6 +85,64 @@ def test_an_extra_and_a_warning_speak_as_well():
         assert str(seen[0].message) == "or give --folder"
 
 
+@pytest.mark.parametrize(
+    ("message", "allowed", "hint"),
+    [
+        (f"{setting('missing')} is 3; allowed is one of them, such as "
+         f"{setting('missing', {'age': 'fill', 'others': 'drop'})}",
+         'one of them, such as missing={"age": "fill", "others": "drop"}', None),
+        ("x is 1; allowed are numbers, such as {'a': 1; 'b': 2}: give one",
+         "numbers, such as {'a': 1; 'b': 2}", "give one"),
+        ("delimiter is '; allowed is: '; allowed is a character: give one", "a character",
+         "give one"),
+        (f"a value is missing; choose {setting('missing', {'age': 'fill; drop'})}; or none", None,
+         'choose missing={"age": "fill; drop"}; or none'),
+        ("x is 2; allowed are up to 1; give fewer", "up to 1", "give fewer"),
+        ("the log has no rows", None, None),
+    ],
+)  # fmt: skip
+def test_what_is_allowed_is_read_off_the_message_as_a_whole(message, allowed, hint):
+    error = InputError(message)
+    assert (error.allowed, error.hint) == (allowed, hint)
+
+
+def test_what_is_given_explicitly_is_kept_on_the_way():
+    def refuse():
+        raise DataError(
+            f"{setting('reward')} is 'r'; leave it out with {setting('leave_out', ['r'])}",
+            value="r",
+            allowed=f"{setting('reward', 'paid')}",
+            hint=f"name {setting('reward', blank('COLUMN'))} with {setting('leave_out', ['r'])}",
+        )
+
+    with (
+        pytest.raises(DataError) as caught,
+        entries_of("columns", ["reward"]),
+        lacking("leave_out"),
+    ):
+        refuse()
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert str(error) == "columns[\"reward\"] is 'r'; leave it out"
+    assert (error.parameter, error.value) == ("columns", "r")
+    assert error.allowed == 'columns={"reward": "paid"}'
+    assert error.hint == 'name columns={"reward": COLUMN}'
+    with speaking("command line"):
+        assert error.hint == "name --reward COLUMN"
+
+
+def test_an_error_may_be_composed_of_what_is_wrong_alone():
+    error = InputError(parameter="arms", value={"x": True}, hint=f"say {setting('arms', 'x')}")
+    assert str(error) == "arms is {'x': True}; say arms=\"x\""
+    assert error.told("file") == 'arms is { x = true }; say arms = "x"'
+    assert error.told("command line") == "--arms is 'x=true'; say --arms x"
+    assert (error.allowed, error.hint) == (None, 'say arms="x"')
+
+
+@pytest.mark.parametrize("value", [3, 2.5, "a b", None, ["a", 1], (1, 2), {1: 2}, float("nan")])
+def test_most_values_are_written_alike_everywhere(value):
+    assert as_given(value) == repr(value)
+
+
 def test_callers_may_catch_what_python_has():
     assert issubclass(InputError, ValueError) and issubclass(InputError, EvenhandError)
 
@@ -118,6 +179,78 @@ def a_policy(**settings):
 def decide_and_update(reward):
     policy = a_policy(seed=1)
     policy.update(policy.select([[1.0], [1.0]]), reward)
+
+
+TABLE = {"g": ["F", "M"] * 20, "x": [1, 2, 2, 3] * 10, "y": [0.0, 0.5, 1.0, 0.2] * 10}
+
+
+def table(**changed):
+    return {**TABLE, **{name: (values * 40)[:40] for name, values in changed.items()}}
+
+
+@pytest.mark.parametrize(
+    ("changed", "given", "parameter", "value"),
+    [
+        ({"x": [1.0, None]}, {}, "missing", None),
+        ({"x": [1.0, float("inf"), 2.0]}, {}, "features", "x"),
+        ({"x": ["1", "2", "?", "4"]}, {}, "features", "x"),
+        ({"x": ["2024-01-31", "2024-02-01", "2024-03-01"]}, {}, "features", "x"),
+        ({"y": ["yes", "no"]}, {}, "reward", "y"),
+        ({}, {"reward": "zz"}, "reward", "zz"),
+        ({}, {"group": "zz"}, "group", "zz"),
+        ({}, {"features": ["zz"]}, "features", "zz"),
+        ({}, {"leave_out": ["zz"]}, "leave_out", "zz"),
+        ({}, {"missing": {"zz": "drop"}}, "missing", "zz"),
+        ({}, {"missing_marks": {"zz": ["?"]}}, "missing_marks", "zz"),
+    ],
+)
+@pytest.mark.parametrize("door", ["world", "audit"])
+def test_errors_about_tables_carry_the_setting_and_its_value(
+    door, changed, given, parameter, value
+):
+    settings = {"group": "g", "reward": "y", **given}
+    with pytest.raises(InputError) as caught:
+        if door == "world":
+            eh.TableWorld(table(**changed), **settings)
+        else:
+            eh.audit(table(**changed), **settings)
+    error = caught.value
+    assert (error.parameter, error.value) == (parameter, value)
+    assert error.hint is not None or error.allowed is not None or "; used are" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("changed", "given"),
+    [
+        ({"p": [0.5, 2.0]}, {"propensity": "p", "weigh_by_propensity": True}),
+        ({"w": [1.0, -1.0]}, {"weight": "w"}),
+        ({"n": [1.0, 1.5]}, {"count": "n"}),
+        ({"t": ["noon"]}, {"timestamp": "t"}),
+        ({"q": ["a", "b"]}, {"true_reward": "q"}),
+    ],
+)
+def test_errors_about_columns_in_a_role_name_it(changed, given):
+    with pytest.raises(DataError) as caught:
+        eh.audit(table(**changed), group="g", reward="y", **given)
+    error, (role, column) = caught.value, next(iter(given.items()))
+    assert (error.parameter, error.value) == (role, column)
+    assert error.allowed is not None and str(error).startswith(f"{role} is {column!r}, ")
+    assert "leave_out" not in str(error)  # which is refused for a column that is named
+
+
+def test_a_decimal_comma_that_was_told_is_not_asked_for_again(tmp_path):
+    path = tmp_path / "people.csv"
+    rows = "".join(
+        f"{'FM'[k % 2]};{k % 3};{'x' if k > 38 else f'1.20{k % 7},5'}\n" for k in range(40)
+    )
+    path.write_text(f"g;y;x\n{rows}")
+    for door in (eh.TableWorld, eh.audit):
+        with pytest.raises(DataError, match=r"as text and words.*; write them with a point \(120"):
+            door(path, group="g", reward="y")
+        with pytest.raises(DataError) as told:
+            door(path, group="g", reward="y", decimal=",")
+        assert "write all of them without points (120" in str(told.value)
+        assert "decimal=" not in str(told.value)
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import DataError, InputError, setting
+from evenhand.errors import DataError, InputError, as_given, literal, setting
 
 LARGEST = 1e100  # larger numbers would make sums of squares overflow
 LARGEST_WHOLE = 2**53  # beyond it, floats do not hold every whole number
@@ -47,17 +47,23 @@ def _up_to(most: int) -> str:
     return f"up to {most}"
 
 
-def shown(value: Any) -> str:
-    """`value` shortened for an error of one line."""
-    if isinstance(value, int) and not -(10**30) < value < 10**30:
-        digits = int((abs(value).bit_length() - 1) * math.log10(2.0)) + 1  # may be one too few
-        return f"a whole number of about {digits} digits"
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else f"{text[:77]}..."
+shown = as_given
 
 
-def _refusal(name: str, value: Any, allowed: str) -> InputError:
-    message = f"{setting(name)} is {shown(value)}; allowed is {allowed}"
+def kind(value: Any) -> str:
+    """What a value is, for messages about values of the wrong kind.
+
+    Example:
+        >>> from evenhand._checks import kind
+        >>> kind(3), kind({}), kind(None)
+        ('an int', 'a dict', 'None')
+    """
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _refusal(name: str, value: Any, allowed: str, *, are: bool = False) -> InputError:
+    message = f"{setting(name)} is {as_given(value)}; allowed {'are' if are else 'is'} {allowed}"
     return InputError(message, parameter=name, value=value, allowed=allowed)
 
 
@@ -84,18 +90,64 @@ def _range(low: float, high: float, open_ends: bool) -> str:
     return f"a number between {low:g} and {high:g}{strict}"
 
 
+def yes_or_no(name: str, value: Any) -> bool:
+    """`value` if it is True or False: "no" would count as True.
+
+    Example:
+        >>> from evenhand._checks import yes_or_no
+        >>> yes_or_no("logistic", "no")
+        Traceback (most recent call last):
+        evenhand.errors.InputError: logistic is 'no'; allowed are True and False
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise _refusal(name, value, f"{literal(True)} and {literal(False)}", are=True)
+    return bool(value)
+
+
+def column_name(name: str, value: Any) -> str:
+    """The name of one column; a number may be the name of a column of a frame."""
+    if not _is_name(value):
+        raise _refusal(name, value, "the name of one column")
+    return str(value)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, (str, int, np.integer)) and not isinstance(value, bool)
+
+
+def column_names(name: str, values: Any, *, alone: bool = False) -> tuple[str, ...]:
+    """The names of columns, each once.
+
+    Args:
+        name: the setting that lists them.
+        values: the names.
+        alone: whether a single name may be given as it is, and not in a list.
+
+    Example:
+        >>> from evenhand._checks import column_names
+        >>> column_names("features", ["age", 3])
+        ('age', '3')
+        >>> column_names("features", "age")
+        Traceback (most recent call last):
+        evenhand.errors.InputError: features is 'age'; allowed is a list of columns
+    """
+    if _is_name(values) and alone:
+        return (column_name(name, values),)
+    try:
+        listed = [None] if isinstance(values, (str, bytes, Mapping)) else list(values)
+    except TypeError:
+        listed = [None]
+    if not all(map(_is_name, listed)):
+        raise _refusal(name, values, f"{'a column or ' if alone else ''}a list of columns")
+    return tuple(map(str, listed))
+
+
 def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
     """`value` if it is one of the allowed words."""
     words = list(allowed)
     if value not in words:
         raise _refusal(name, value, f"one of {', '.join(words)}")
     return str(value)
-
-
-def list_of_columns(name: str, value: Any) -> None:
-    """Refuse one text in place of a list of columns: its letters would be taken for them."""
-    if isinstance(value, str):
-        raise _refusal(name, value, "a list of columns")
 
 
 def numbers(

@@ -52,6 +52,17 @@ def in_digits(number: float, sign: str = "") -> str:
     return f"{Decimal(f'{number + 0.0:.12g}').normalize():{sign},f}"  # -0 becomes 0
 
 
+def number_of(n: int, noun: str) -> str:
+    """A number of things, such as rows.
+
+    Example:
+        >>> from evenhand._prose import number_of
+        >>> number_of(1, "row"), number_of(1200, "row")
+        ('1 row', '1,200 rows')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 def quoted(name: str) -> str:
     """A name in a sentence: as it is, or in quotes if it would not read as one word.
 

@@ -9,8 +9,9 @@ language.
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from shlex import quote
@@ -23,16 +24,20 @@ _BEGIN, _BETWEEN, _END, _BLANK = "\ue000", "\ue001", "\ue002", "\ue003"
 MARK = re.compile(f"{_BEGIN}([^{_BETWEEN}{_END}]*)(?:{_BETWEEN}([^{_END}]*))?{_END}")
 ENTRY = re.compile(r"(?P<whole>\w+)\.(?P<name>\w+)")  # an entry of a setting: columns.reward
 
+MOST_SHOWN = 80  # characters of a value in a message
 # Settings with another name on the command line, and those that may be repeated there.
 FLAGS = {
     "features": "--feature",
     "nominal_columns": "--nominal-column",
     "client": "--dask",
+    "experiment": "--like",
     "log": "LOG",
     "target": "--policy",
 }
 REPEATED = ("features", "leave_out", "nominal_columns")
 KEYS = {"data": "file"}  # settings with another name in files
+SWITCHES = {("target", "uniform"): "--uniform"}  # values with a flag of their own
+_SHOWN, _PYTHON = "'", "python"  # what a mark may hold besides a setting
 
 
 class _Speech(NamedTuple):
@@ -102,6 +107,35 @@ def literal(value: Any) -> str:
     return setting("", value)
 
 
+def as_given(value: Any) -> str:
+    """A value that the caller gave, as it was written there and shortened to fit into a line.
+
+    Example:
+        >>> from evenhand.errors import as_given, in_language
+        >>> message = f"reward_values is {as_given({'paid': True})}"
+        >>> in_language(message, "python"), in_language(message, "file")
+        ("reward_values is {'paid': True}", 'reward_values is { paid = true }')
+        >>> in_language(message, "command line")
+        "reward_values is 'paid=true'"
+    """
+    text = _shortened(_representation(value))
+    if not _differs(value):
+        return text
+    return f"{_BEGIN}{_SHOWN}{_BETWEEN}{_code([text, value])}{_END}"
+
+
+def in_python(text: str) -> str:
+    """A part of a message that only callers of Python read, such as advice about objects.
+
+    Example:
+        >>> from evenhand.errors import in_language, in_python
+        >>> message = f"give a list{in_python(' or a function')}"
+        >>> in_language(message, "python"), in_language(message, "file")
+        ('give a list or a function', 'give a list')
+    """
+    return f"{_BEGIN}{_PYTHON}:{_BETWEEN}{_code(text)}{_END}"
+
+
 def as_entries(message: str, whole: str, names: Collection[str]) -> str:
     """A message in which settings of these names are entries of another setting.
 
@@ -126,6 +160,27 @@ def as_entries(message: str, whole: str, names: Collection[str]) -> str:
         return mark[0].replace(mark[1], dotted, 1) if mark[1] else mark[0]
 
     return MARK.sub(put, message)
+
+
+def with_names(message: str, names: Mapping[str, str]) -> str:
+    """A message in which settings have other names, also where it begins with one as plain text.
+
+    Args:
+        message: with settings in it.
+        names: the new names, by the old ones.
+
+    Example:
+        >>> from evenhand._setting_names import with_names
+        >>> with_names("delay is -1; allowed is 0", {"delay": "true_delay"})
+        'true_delay is -1; allowed is 0'
+    """
+    first = re.match(r"\w+", message)
+    if first and first[0] in names:
+        message = names[first[0]] + message[first.end() :]
+    return MARK.sub(
+        lambda mark: mark[0].replace(mark[1], names[mark[1]], 1) if mark[1] in names else mark[0],
+        message,
+    )
 
 
 def without_setting(message: str, name: str) -> str:
@@ -170,6 +225,27 @@ def in_language(message: str, language: Language | None = None) -> str:
     return MARK.sub(lambda mark: _put(mark[1], mark[2], speech), message)
 
 
+def _representation(value: Any) -> str:
+    if isinstance(value, int) and not -(10**30) < value < 10**30:
+        digits = int((abs(value).bit_length() - 1) * math.log10(2.0)) + 1  # may be one too few
+        return f"a whole number of about {digits} digits"
+    return repr(value)
+
+
+def _shortened(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
+
+
+def _differs(value: Any) -> bool:
+    """Whether a value is written otherwise in files than in Python: truth values and tables are."""
+    if isinstance(value, dict):
+        return all(isinstance(key, str) for key in value)
+    if isinstance(value, list):
+        return any(map(_differs, value))
+    return isinstance(value, bool)
+
+
 def _code(value: Any) -> str:
     # Escaped, so that no text of a user ends the mark. NumPy's numbers are written as Python's.
     return json.dumps(
@@ -179,11 +255,18 @@ def _code(value: Any) -> str:
 
 def _put(name: str, code: str | None, speech: _Speech) -> str:
     value = None if code is None else json.loads(code)
+    if name == f"{_PYTHON}:":
+        return str(value) if speech.language == "python" else ""
+    if name == _SHOWN:
+        text, given = json.loads(code or "")
+        return _given(text, given, speech.language)
     if not name:
         return _literal(value, speech.language == "file")
     entry = ENTRY.fullmatch(name)
     if speech.language == "command line":
         name = entry["name"] if entry else name  # entries have flags of their own
+        if isinstance(value, str) and (name, value) in SWITCHES:
+            return SWITCHES[name, value]
         whole, bracket, part = name.partition("[")  # one entry of it: reward_values['paid']
         flag = FLAGS.get(whole, "--" + whole.replace("_", "-"))
         if speech.flags is None or flag in speech.flags:
@@ -198,14 +281,28 @@ def _put(name: str, code: str | None, speech: _Speech) -> str:
     return name if value is None else f"{name}={_literal(value)}"
 
 
+def _given(text: str, value: Any, language: Language) -> str:
+    if language == "file":
+        return _shortened(_literal(value, file=True))
+    if language == "command line" and isinstance(value, dict):
+        return _shortened(repr(_entries(value)))
+    return text
+
+
+def _entries(value: dict[str, Any]) -> str:
+    """What is given by value or by column, as on the command line."""
+    pairs = [(key, item) for key, items in value.items() for item in _listed(items)]
+    # "*" stands for all columns.
+    return ",".join(_word(item) if key == "*" else f"{key}={_word(item)}" for key, item in pairs)
+
+
 def _flag(name: str, flag: str, value: Any) -> str:
     if value is None or value is True:
         return flag
     if isinstance(value, list) and name in REPEATED:
         return " ".join(_flag(name, flag, item) for item in value)
-    if isinstance(value, dict):  # by value or column; "*" stands for all columns
-        pairs = [(key, item) for key, items in value.items() for item in _listed(items)]
-        value = [_word(item) if key == "*" else f"{key}={_word(item)}" for key, item in pairs]
+    if isinstance(value, dict):
+        value = _entries(value)
     text = ",".join(map(_word, value)) if isinstance(value, list) else _word(value)
     blanks = _BLANK in text
     text = text.replace(_BLANK, "")
@@ -231,9 +328,11 @@ def _literal(value: Any, file: bool = False) -> str:
         return f"[{', '.join(_literal(item, file) for item in value)}]"
     if isinstance(value, dict):
         pairs = [(_key(key, file), _literal(item, file)) for key, item in value.items()]
-        if file:
+        if file and pairs:
             return "{ " + ", ".join(f"{key} = {item}" for key, item in pairs) + " }"
         return "{" + ", ".join(f"{key}: {item}" for key, item in pairs) + "}"
+    if file and isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     return json.dumps(value) if file else repr(value)
 
 

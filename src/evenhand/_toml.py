@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, as_given, in_language
 
 
 class Kind(NamedTuple):
@@ -28,7 +28,10 @@ class TomlFile:
         try:
             self.text = path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
         except UnicodeDecodeError as error:
-            raise InputError(f"{path.name} is not text in UTF-8: {error}") from error
+            line = error.object[: error.start].count(b"\n") + 1
+            raise InputError(
+                f"{path.name} is not text in UTF-8 (line {line:,}); save it in UTF-8"
+            ) from error
         try:
             self.data = tomllib.loads(self.text)
         except (ValueError, RecursionError) as error:
@@ -55,7 +58,8 @@ class TomlFile:
         for name, value in table.items():
             self.known(prefix + name, name, kinds)
             if not kinds[name].fits(value):
-                self.refuse(prefix + name, f"is {value!r}; allowed is {kinds[name].words}")
+                said = in_language(as_given(value), "file")
+                self.refuse(prefix + name, f"is {said}; allowed is {kinds[name].words}")
         return table
 
     def known(self, key: str, name: str, allowed: Iterable[str], of: str = "") -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import pickle
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -17,11 +17,14 @@ from evenhand._setting_names import (
     MARK,
     Language,
     as_entries,
+    as_given,
     blank,
     in_language,
+    in_python,
     literal,
     setting,
     speaking,
+    with_names,
     without_setting,
 )
 
@@ -34,9 +37,12 @@ __all__ = [
     "InputWarning",
     "MissingExtraError",
     "SeenWarning",
+    "as_given",
     "blank",
+    "called",
     "entries_of",
     "in_language",
+    "in_python",
     "is_outside",
     "lacking",
     "literal",
@@ -45,7 +51,13 @@ __all__ = [
 ]
 
 _NAMED = re.compile(r"([a-z][a-z_]*) (?:is|has|are|names)\b")  # a parameter, as plain text
-_HOUSE_FORM = re.compile(r"; allowed (?:is|are) (?P<allowed>.*?)(?:: (?P<hint>.*))?$", re.DOTALL)
+# "what is wrong; allowed is this: do that", or "what is wrong; do that"
+_ALLOWED = re.compile(
+    r"; allowed (?:is|are) (?P<allowed>.*?)(?:(?:: |; )(?P<hint>.*))?$", re.DOTALL
+)
+_ADVICE = re.compile(r"; (?P<hint>.*)$", re.DOTALL)
+# Marks, brackets and quotes: their colons and semicolons are not those of the sentence.
+_INSIDE = re.compile(rf"{MARK.pattern}|\{{[^{{}}]*\}}|\[[^\[\]]*\]|\"[^\"]*\"|(?<!\w)'[^']*'(?!\w)")
 
 
 class _Told:
@@ -121,12 +133,21 @@ class InputError(EvenhandError, ValueError):
         hint: str | None = None,
     ) -> None:
         super().__init__(message or _composed(parameter, value, allowed, hint))
-        first = MARK.match(self.message) or _NAMED.match(self.message)
-        form = _HOUSE_FORM.search(in_language(self.message, "python"))
-        self.parameter = first[1] if parameter is None and first else parameter
+        self.parameter = _first_named(self.message) if parameter is None else parameter
         self.value = value
-        self.allowed = form["allowed"] if allowed is None and form else allowed
-        self.hint = form["hint"] if hint is None and form else hint
+        self._allowed, self._hint = allowed, hint
+
+    @property
+    def allowed(self) -> str | None:
+        """The values that are allowed, in words."""
+        found = _parts(self.message).get("allowed") if self._allowed is None else self._allowed
+        return None if found is None else in_language(found)
+
+    @property
+    def hint(self) -> str | None:
+        """What to do instead, in words."""
+        found = _parts(self.message).get("hint") if self._hint is None else self._hint
+        return None if found is None else in_language(found)
 
     def reworded(self, change: Callable[[str], str]) -> Self:
         """The same error with a changed message, in which settings can still be translated.
@@ -139,9 +160,14 @@ class InputError(EvenhandError, ValueError):
         """
         return self._again(change(self.message), *self._facts)
 
+    def _renamed(self, change: Callable[[str], str], parameter: str | None) -> Self:
+        """The same error about another setting, with this change of the settings in its texts."""
+        allowed, hint = (text and change(text) for text in (self._allowed, self._hint))
+        return self._again(change(self.message), parameter, self.value, allowed, hint)
+
     @property
     def _facts(self) -> tuple[Any, ...]:
-        return self.parameter, self.value, self.allowed, self.hint
+        return self.parameter, self.value, self._allowed, self._hint
 
     def __reduce__(self) -> tuple[Any, ...]:
         parameter, value, allowed, hint = self._facts
@@ -180,8 +206,32 @@ def entries_of(whole: str, names: Collection[str]) -> Iterator[None]:
         yield
     except InputError as error:
         parameter = whole if error.parameter in names else error.parameter
-        message = as_entries(error.message, whole, names)
-        raise type(error)(message, parameter=parameter, value=error.value) from error.__cause__
+        raise error._renamed(
+            lambda text: as_entries(text, whole, names), parameter
+        ) from error.__cause__
+
+
+@contextmanager
+def called(names: Mapping[str, str]) -> Iterator[None]:
+    """Name settings as the caller does in errors from inside a `with` block.
+
+    Args:
+        names: what the caller calls each setting, by its own name.
+
+    Example:
+        >>> from evenhand.errors import InputError, called, setting
+        >>> try:
+        ...     with called({"share": "true_share"}):
+        ...         raise InputError(f"{setting('share')} is 2; allowed is a share")
+        ... except InputError as error:
+        ...     print(error)
+        true_share is 2; allowed is a share
+    """
+    try:
+        yield
+    except InputError as error:
+        parameter = names.get(error.parameter or "", error.parameter)
+        raise error._renamed(lambda text: with_names(text, names), parameter) from error.__cause__
 
 
 @contextmanager
@@ -203,9 +253,8 @@ def lacking(name: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        message = without_setting(error.message, name)
-        raise type(error)(
-            message, parameter=error.parameter, value=error.value
+        raise error._renamed(
+            lambda text: without_setting(text, name), error.parameter
         ) from error.__cause__
 
 
@@ -310,7 +359,26 @@ def is_outside(error: OSError) -> bool:
 
 
 def _composed(parameter: str | None, value: Any, allowed: str | None, hint: str | None) -> str:
-    text = " ".join(repr(value).split())
-    message = f"{setting(parameter or 'input')} is {text if len(text) <= 80 else text[:77] + '...'}"
+    message = f"{setting(parameter or 'input')} is {as_given(value)}"
     message += f"; allowed is {allowed}" if allowed else ""
-    return message + (f": {hint}" if hint else "")
+    return message + (f"{':' if allowed else ';'} {hint}" if hint else "")
+
+
+def _first_named(message: str) -> str | None:
+    """The setting that a message begins with."""
+    mark = MARK.match(message)
+    if mark:
+        return mark[1] if mark[1][:1].isalpha() and not mark[1].endswith(":") else None
+    word = _NAMED.match(message)
+    return word[1] if word else None
+
+
+def _parts(message: str) -> dict[str, str]:
+    """What is allowed and what to do, where a message says it in our usual form."""
+    masked = _INSIDE.sub(lambda found: "_" * len(found[0]), message)
+    form = _ALLOWED.search(masked) or _ADVICE.search(masked)
+    if form is None:
+        return {}
+    return {
+        name: message[slice(*form.span(name))] for name, part in form.groupdict().items() if part
+    }

@@ -115,11 +115,19 @@ def test_nan_in_parquet_is_missing_too(tmp_path):
         ({}, {"nominal_columns": "x0"}, "nominal_columns is 'x0'; allowed is a list"),
         ({}, {"leave_out": ["town"]}, "leave_out has 'town'"),
         ({}, {"weigh_by_propensity": True}, "no column is the propensity"),
-        ({"propensity": 0.0}, {"weigh_by_propensity": True}, "propensity 'propensity' has"),
-        ({"propensity": 1.5}, {"weigh_by_propensity": True}, "propensity 'propensity' has"),
-        ({"w": -1.0}, {"weight": "w"}, "weight 'w' has values of 0 or below"),
+        (
+            {"propensity": 0.0},
+            {"weigh_by_propensity": True},
+            "is 'propensity', which has",
+        ),
+        (
+            {"propensity": 1.5},
+            {"weigh_by_propensity": True},
+            "is 'propensity', which has",
+        ),
+        ({"w": -1.0}, {"weight": "w"}, "weight is 'w', which has values of 0"),
         ({"when": pd.Timestamp("2026-01-01")}, {}, "feature 'when' holds dates or times"),
-        ({"timestamp": "noon"}, {}, "timestamp is 'timestamp', a column of string"),
+        ({"timestamp": "noon"}, {}, "timestamp is 'timestamp', a column of text"),
         ({"c": "one"}, {"cluster": "c"}, "has a single cluster"),
         ({}, {"engine": "abacus"}, "engine is 'abacus'"),
         ({}, {"features": []}, "features is empty"),
@@ -187,7 +195,7 @@ def test_columns_from_a_file_and_flags_before_it(file, tmp_path, capsys):
     assert not out.with_suffix(".html").exists()
     names.write_text('gruop = "sex"\n')
     assert main(call) == 2
-    assert "'gruop' is not a key; allowed are group" in capsys.readouterr().err
+    assert "gruop is unknown; did you mean 'group'? allowed are arm" in capsys.readouterr().err
 
 
 def test_bad_input_ends_with_2_and_one_line(file, tmp_path, capsys):

@@ -222,7 +222,7 @@ def test_propensities_are_between_0_and_1(bad, shown, weigh):
     log = made_log(89)
     log["p"] = np.where(log.index == 7, bad, 0.5)
     said = refused(log, propensity="p", weigh_by_propensity=weigh)
-    assert f"propensity 'p' has values outside 0 to 1, such as {shown};" in said
+    assert f"propensity is 'p', which has values outside 0 to 1, such as {shown};" in said
     # One found by its name can be left out.
     audit = eh.audit(log.rename(columns={"p": "pscore"}), leave_out=["pscore"])
     assert audit.facts.columns.propensity is None and "pscore" not in audit.bias.features
@@ -398,7 +398,7 @@ def test_errors_name_the_line_of_a_file_of_columns(text, told, csv, capsys, tmp_
     file.write_text(f"# what is what\n{text}\n")
     call = [csv, "--columns", file, "--out", tmp_path / "r.json"]
     code, (said,) = called(capsys, *call)
-    assert code == 2 and said.startswith(f"evenhand: {file}, {told}")
+    assert code == 2 and said.startswith(f"evenhand: {file.name}, {told}")
     code, (said,) = called(capsys, *call, "--leave-out", "bar", "--missing", "no", "--windows", 3)
     assert code == 2 and said.startswith("evenhand: --")  # a flag comes before the file
 
@@ -465,11 +465,11 @@ def test_settings_in_the_file_of_columns(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("reference = [1]\n", "reference is [1]; allowed is a string"),
+        ("reference = [1]\n", "reference is [1]; allowed is a group, or a category"),
         ("title = 3\n", "title is 3; allowed is a string"),
         ('level = "high"\n', "level is 'high'; allowed is a number between 0 and 1"),
         ("windows = -1\n", "windows is -1; allowed is a whole number"),
-        ("[columns]\nfoo = 1\n", "'foo' is not a key"),
+        ("[columns]\nfoo = 1\n", "c.toml, line 2: columns.foo is unknown; allowed are arm, "),
         ('missing = "maybe"\n[columns]\ngroup = "group"\n', "missing is 'maybe'"),
     ],
 )

@@ -157,7 +157,7 @@ def test_sheets_of_excel(log, tmp_path, monkeypatch):
     assert "has the sheets 'Mai', 'Notes'" in said and 'sheet="Mai"' in said
     assert "there are 'Mai', 'Notes'" in refused(path, sheet="May")
     path.write_text("no Excel")
-    assert f"{path} cannot be read as Excel" in refused(path)
+    assert f"{path} is not an Excel file, or is incomplete" in refused(path)
     monkeypatch.setitem(sys.modules, "python_calamine", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'evenhand\[excel\]'"):
         eh.audit(path)

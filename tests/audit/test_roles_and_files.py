@@ -240,7 +240,7 @@ def test_utf16_is_told_as_such(encoding, tmp_path):
     path = tmp_path / "log.csv"
     path.write_bytes(made_log(213, n=50, d=1).to_csv(index=False).encode(encoding))
     said = refused(path)
-    assert said.startswith(f"{path} is UTF-16") and 'give encoding="utf-16' in said
+    assert said.startswith(f"{path} is UTF-16") and 'say so, encoding="utf-16' in said
     assert "LATIN1" not in said
 
 
@@ -398,7 +398,7 @@ def test_names_with_blanks_are_quoted(tmp_path):
     said = refused_with_flags(log)
     assert "--leave-out 'my day'" in said and "--timestamp 'my day'" in said
     log["my day"] = "noon"
-    assert 'leave_out=["my day"]' in refused(log, timestamp="my day")
+    assert "convert it, or leave timestamp out" in refused(log, timestamp="my day")
     assert "allowed are x0, group, reward, 'my day'" in refused(log, leave_out=["x"])
     log["my day"] = np.where(log.index % 7, 1.0, np.nan)
     assert "missing values in 9 of 60 rows ('my day' 9)" in refused(log)

@@ -258,7 +258,7 @@ def test_a_log_of_another_program_with_its_own_names(folder, capsys):
         ("arms.csv is not a saved policy", ["log.parquet", "--policy", "arms.csv"]),
         ("--policy has 2 arms", ["log.parquet", "--policy", "small.json"]),
         ("--policy has 3 features; the log has 2", ["log.parquet", "--policy", "long.json"]),
-        ("candidates=True", ["plain.csv", "--policy", "target.json"]),
+        ("such as --uniform", ["plain.csv", "--policy", "target.json"]),
         ("--arm is for logs that evenhand", ["plain.csv", "--uniform", "--arm", "item_id"]),
         ("reference is 'X'; allowed is one of F, M", ["log.parquet", "--policy", "target.json",
          "--correct", "--reference", "X"]),

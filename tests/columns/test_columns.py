@@ -158,16 +158,20 @@ def test_parquet_and_frames_of_other_libraries(tmp_path):
         ("blank.csv", "\n\n", "blank.csv is empty"),
         ("header.csv", "sex,age,debt,job,paid\n", "data has no rows"),
         ("latin.csv", CSV.replace("cook", "é").encode("latin-1"), "not utf-8; say what it is"),
-        ("wide.csv", CSV.encode("utf-16"), "not utf-8"),
-        ("long.csv", CSV + "F,20,1,cook,3,9\n", "Expected 5 fields in line 42, saw 6"),
+        ("wide.csv", CSV.encode("utf-16"), "UTF-16, not UTF-8; say so, encoding"),
+        ("long.csv", CSV + "F,20,1,cook,3,9\n", "6 values in line 42, and 5 column names"),
         ("longer.csv", CSV.replace("0.5,", "0,5,", 1), "5 column names, but 6 values in row 2"),
         ("short.csv", CSV + "F,20\n", r"in 1 of 41 rows \(paid 1.*, the first in row 42 of"),
-        ("open.csv", CSV.replace("cook", '"cook', 1), "cannot be read: .*EOF inside string"),
-        ("bad.csv.gz", "no", "bad.csv.gz cannot be read"),
-        ("cut.csv.gz", gzip.compress(CSV.encode(), mtime=0)[:60], "cut.csv.gz cannot be read"),
-        ("bad.csv.zip", "no", "bad.csv.zip cannot be read"),
-        ("bad.parquet", "no", "bad.parquet cannot be read as Parquet"),
-        ("people.xlsx", "no", "cannot be read as Excel"),
+        (
+            "open.csv",
+            CSV.replace("cook", '"cook', 1),
+            "has a quote in line .* never closed",
+        ),
+        ("bad.csv.gz", "no", "bad.csv.gz is not a gzip file"),
+        ("cut.csv.gz", gzip.compress(CSV.encode(), mtime=0)[:60], "cut.csv.gz is not a gzip file"),
+        ("bad.csv.zip", "no", "bad.csv.zip is not a ZIP archive"),
+        ("bad.parquet", "no", "bad.parquet is not a Parquet file, or is incomplete"),
+        ("people.xlsx", "no", "is not an Excel file, or is incomplete"),
         ("people.doc", "no", "allowed are files that end in .parquet"),
         ("none.csv", None, "but there is no such file"),
     ],
@@ -339,7 +343,7 @@ def test_decimals_and_gaps_in_objects():
         ([{"a": 1}] * N, "holds lists"),
         (np.full(N, 1j), "complex or too large"),
         ([10**400, *range(N - 1)], "complex or too large"),
-        ([np.inf, *range(N - 1)], "'debt' has 1 values that are infinite .* in row 0; correct"),
+        ([np.inf, *range(N - 1)], "'debt' has 1 value that is infinite .* in row 0; correct"),
         ([1e101, *range(N - 1)], r"infinite or beyond 1e\+100"),
         ([str(value) for value in range(N)], "feature 'debt' holds numbers as text; turn it into"),
         (["?", *["7"] * (N - 1)], r"words, such as '\?' \(first row 0\)"),
@@ -632,7 +636,7 @@ def test_rewards_of_all_kinds():
         "has 'default' in .* which reward_values does not name", words, reward_values={"paid": 1}
     )
     refused("reward_values\\['paid'\\] is 'x'", words, reward_values={"paid": "x"})
-    refused("'paid' has 1 values that are infinite", TABLE.assign(paid=[np.inf, *range(N - 1)]))
+    refused("'paid' has 1 value that is infinite", TABLE.assign(paid=[np.inf, *range(N - 1)]))
     refused(
         "reward is 'paid', .* with a decimal comma, such as '1,5', as text",
         TABLE.assign(paid=["1,5", "2"] * (N // 2)),

@@ -92,7 +92,7 @@ def test_the_words_are_those_of_audits(tmp_path, name, how, said):
 
 def test_json_that_is_none(tmp_path):
     for text, said in (
-        ("{'a': 1}", "cannot be read as JSON"),
+        ("{'a': 1}", "is not valid JSON in line 1"),
         ("[1, 2]", "has values that are not objects"),
     ):
         path = tmp_path / "log.json"

@@ -148,7 +148,7 @@ def test_rewards_of_a_log_may_be_missing():
     column = pd.Series(["paid", None, "default"], name="r")
     rewards = observed_rewards(column, numbers_for({"paid": 1, "default": 0}))
     assert rewards[[0, 2]].tolist() == [1.0, 0.0] and np.isnan(rewards[1])
-    with pytest.raises(DataError, match="reward is 'r', a column of text with 'default' in 1 rows"):
+    with pytest.raises(DataError, match="reward is 'r', a column of text with 'default' in 1 row"):
         observed_rewards(column, None)
 
 

@@ -307,7 +307,7 @@ def test_policies_that_ask_for_no_rounds_take_them_too():
     policy = eh.TopInterval(["F", "M"], n_features=1)
     policy.absorb([0, 1], np.ones((2, 1)), [1.0, 2.0], rounds=[1, 2])
     assert policy.counts.tolist() == [1, 1]
-    with pytest.raises(ValueError, match="rounds has 1 numbers; give one for each of 2 rewards"):
+    with pytest.raises(ValueError, match="rounds has 1 number; give one for each of 2 rewards"):
         policy.absorb([0, 1], np.ones((2, 1)), [1.0, 2.0], rounds=[1])
     with pytest.raises(ValueError, match="rounds"):
         policy.absorb([0], np.ones((1, 1)), [1.0], rounds=[-1])

@@ -23,7 +23,7 @@ COMPILED = {
     "simulation/_compiled_rounds.py": 1,
 }
 ERRORS = {"InputError", "DataError", "DamagedError", "MissingExtraError", "DownloadError"}
-TRANSLATED = {"setting", "literal", "blank"}
+TRANSLATED = {"setting", "literal", "blank", "in_python"}
 TOLD = {"ValueError", "InputWarning", "SeenWarning", *ERRORS}
 
 

@@ -158,7 +158,7 @@ def test_a_table_is_read_as_its_owner_wrote_it(tmp_path):
     loaded = load(config)
     assert [f.name for f in loaded.features] == ["Größe", "Raten"]
     assert (loaded.features[0].low, loaded.features[0].high) == (0.5, 29.5)
-    assert "# missing in 1 rows; callers must give it" in config.read_text(encoding="utf-8")
+    assert "# missing in 1 row; callers must give it" in config.read_text(encoding="utf-8")
     assert {arm.rpartition("-")[2] for arm in loaded.arms} == {"00", "01", "02"}
     undecoded = evenhand("serve", "--init", table, tmp_path / "other.toml", *words)
     assert undecoded.returncode == 2 and "--encoding" in undecoded.stderr

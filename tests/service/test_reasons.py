@@ -35,7 +35,7 @@ INF = np.inf
         (eh.TopInterval, (3, 2, 1), (INF, INF, 1), 1, False, "otherwise", "does not always choose"),
         (eh.TopInterval, (3, 2, 1), (4, 1, 1), 1, False, "otherwise", "does not always choose"),
         (eh.UniformRandom, (3, 2, 1), (1, 4, 1), 1, False, "otherwise", "does not always choose"),
-        (eh.NaiveFair, (3, 2, 1), (1, 1, 1), 0, False, "otherwise", "NaiveFair also draws at random"),
+        (eh.NaiveFair, (3, 2, 1), (1, 1, 1), 0, False, "otherwise", "NaiveFair also draws at"),
     ],
 )  # fmt: skip
 def test_what_made_the_choice(policy, corrected, widths, arm, explored, by, words):

@@ -103,7 +103,7 @@ def test_candidates_who_come_once_share_their_coefficients():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: eh.CrossedWorld({"sex": ["F", "M"]}, [1]), "sizes has 1 numbers"),
+        (lambda: eh.CrossedWorld({"sex": ["F", "M"]}, [1]), "sizes has 1 number"),
         (lambda: eh.CrossedWorld({"sex": ["F", "M"]}, [1, 0]), "two arms or more"),
         (lambda: eh.CrossedWorld({"sex": ["F", "M"]}, [1, 1], bias_mean=[1, 2]), "bias_mean"),
         (lambda: eh.CrossedWorld({"sex": ["F", "M"]}, [1, 1], arms="twice"), "arms"),

@@ -14,7 +14,8 @@ import pandas as pd
 from pandas.api import types
 
 from evenhand._columns.words import MISSING, category, tell, word
-from evenhand.errors import DataError, InputError, literal, setting
+from evenhand._prose import number_of
+from evenhand.errors import DataError, InputError, as_given, literal, setting
 
 MOST_VALUES = 100  # of a column used as it is: with more, it is a quantity, not a category
 MOST_GROUPS = 200
@@ -115,13 +116,14 @@ def bucketed(column: pd.Series[Any], how: Buckets) -> pd.Series[Any]:
             row = column.index[np.flatnonzero(np.isinf(values))[0]]
             raise DataError(
                 f"{setting('arms')}: column {column.name!r} is infinite in row {row}, so it cannot "
-                f"be cut into {how!r}; correct it, or give edges"
+                f"be cut into {as_given(how)}; correct it, or give edges",
+                value=column.name,
             )
         return _quantiles(values, int(number)) if quantiles else pd.cut(values, int(number))
     edges = None if quantiles else _edges(how)
     if edges is None:
         raise InputError(
-            f"{setting('arms')}: column {column.name!r} is cut by {how!r}; allowed are "
+            f"{setting('arms')}: column {column.name!r} is cut by {as_given(how)}; allowed are "
             f'"as is", a number of buckets from 2 to {MOST_BUCKETS}, edges such as '
             f"[0, 25, 45, 99], or {literal({'quantiles': 4})}",
             value=how,
@@ -137,7 +139,8 @@ def _cuttable(column: pd.Series[Any], how: Buckets) -> pd.Series[Any]:
             shown = f"{str(unfit.iloc[0])[:40]!r} in row {unfit.index[0]}"
         raise DataError(
             f"{setting('arms')}: column {column.name!r} is not numeric ({shown}), so it cannot be "
-            f"cut into {how!r}; turn it into numbers, or use it as it is"
+            f"cut into {as_given(how)}; turn it into numbers, or use it as it is",
+            value=column.name,
         )
     return column.astype(np.float64)
 
@@ -155,7 +158,8 @@ def _quantiles(values: pd.Series[Any], number: int) -> pd.Series[Any]:
     if values.nunique() == 1:
         raise DataError(
             f"{setting('arms')}: column {values.name!r} has the same value in every row, so it has "
-            "no quantiles; use another column"
+            "no quantiles; use another column",
+            value=values.name,
         )
     buckets = pd.Series(pd.qcut(values, number, duplicates="drop"))
     n_buckets = len(buckets.cat.categories)
@@ -173,7 +177,8 @@ def _as_is(column: pd.Series[Any]) -> pd.Series[Any]:
         raise DataError(
             f"{setting('arms')}: column {column.name!r} has {len(values):,} values, and each would "
             f"be an arm; cut it into buckets, such as "
-            f"{literal({str(column.name): 5})}"
+            f"{literal({str(column.name): 5})}",
+            value=column.name,
         )
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column.cat.remove_unused_categories().cat.as_ordered()
@@ -184,15 +189,18 @@ def _between(column: pd.Series[Any], edges: list[float]) -> pd.Series[Any]:
     if any(not low < high for low, high in pairwise(edges)):
         raise InputError(
             f"{setting('arms')}: edges of column {column.name!r} are {edges}; give them in "
-            "increasing order"
+            "increasing order",
+            value=edges,
         )
     values = column.to_numpy()
     outside = np.flatnonzero((values < edges[0]) | (values > edges[-1]))
     if outside.size:
         raise DataError(
-            f"{setting('arms')}: column {column.name!r} has {outside.size:,} values outside the "
-            f"edges {edges[0]:g} to {edges[-1]:g}, the first {values[outside[0]]:g} in row "
-            f"{column.index[outside[0]]}; widen the edges (-inf and inf are allowed)"
+            f"{setting('arms')}: column {column.name!r} has "
+            f"{number_of(outside.size, 'value')} outside the edges {edges[0]:g} to "
+            f"{edges[-1]:g}, the first {values[outside[0]]:g} in row "
+            f"{column.index[outside[0]]}; widen the edges (-inf and inf are allowed)",
+            value=float(values[outside[0]]),
         )
     last = len(edges) - 2
     names = [f"[{word(low)}, {word(high)})" for low, high in pairwise(edges)]

@@ -18,6 +18,26 @@ COMPRESSED = (GZIP, ZSTANDARD, ZIP)
 DAMAGED = (OSError, EOFError, zlib.error, BadZipFile, RuntimeError)
 
 
+CALLED = {GZIP: "a gzip file", ZSTANDARD: "a zstandard file", ZIP: "a ZIP archive"}
+
+
+def damaged(path: str | Path, error: BaseException) -> DataError:
+    """The error for a file that raised one of `DAMAGED`.
+
+    Example:
+        >>> from evenhand._columns.compression import damaged
+        >>> print(damaged("log.csv.gz", EOFError()))
+        log.csv.gz is not a gzip file, or is incomplete; write it again
+    """
+    kind = CALLED.get(Path(path).suffix.lower())
+    if "encrypted" in str(error):
+        return DataError(f"{path} is protected by a password; unpack it first")
+    if kind is None or (isinstance(error, OSError) and error.errno is not None):
+        why = getattr(error, "strerror", None) or type(error).__name__
+        return DataError(f"{path} cannot be read ({why}); give a file that can")
+    return DataError(f"{path} is not {kind}, or is incomplete; write it again")
+
+
 def is_compressed(path: str | Path) -> bool:
     """Whether the name of a file says that it is compressed."""
     return Path(path).suffix.lower() in COMPRESSED

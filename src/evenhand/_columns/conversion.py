@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand._columns.compression import DAMAGED, opened
+from evenhand._columns.compression import DAMAGED, damaged, opened
 from evenhand._columns.words import word
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
 
@@ -50,7 +50,39 @@ def _transcode(path: str, encoding: str, target: Path) -> None:
         lines += error.object[: error.start].count(b"\n")
         raise undecodable(path, f"has a byte (0x{bad}, near line {lines:,})", encoding) from error
     except DAMAGED as error:
-        raise DataError(f"{path} cannot be read: {error}; write it again") from error
+        raise damaged(path, error) from error
+
+
+def is_utf16(start: bytes) -> bool:
+    """Whether text begins as UTF-16 does: with its mark, or with a zero in every other byte.
+
+    Example:
+        >>> from evenhand._columns.conversion import is_utf16
+        >>> is_utf16("sex;paid".encode("utf-16")), is_utf16("sex;paid".encode("utf-16-le"))
+        (True, True)
+        >>> is_utf16(b"sex,paid\nF,\x001")
+        False
+    """
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return True
+    return any(4 * start[k::2].count(0) > len(start) for k in (0, 1))
+
+
+def in_utf16(path: str) -> DataError:
+    """The error for a file in UTF-16 that is read as UTF-8."""
+    return DataError(
+        f"{path} is UTF-16, not UTF-8; say so, {setting('encoding', 'utf-16')}",
+        parameter="encoding",
+    )
+
+
+def check_zeros(path: str, start: bytes) -> None:
+    """Refuse text that begins with UTF-16 or has a zero in it, which no text has."""
+    if is_utf16(start):
+        raise in_utf16(path)
+    if b"\0" in start:
+        line = start[: start.index(b"\0")].count(b"\n") + 1
+        raise DataError(f"{path} has a byte 0 in line {line:,}, which is no text; write it again")
 
 
 def undecodable(path: str, problem: str, encoding: str) -> DataError:
@@ -58,7 +90,8 @@ def undecodable(path: str, problem: str, encoding: str) -> DataError:
     other = "latin-1" if encoding != "latin-1" else "utf-8"
     return DataError(
         f"{path} {problem} that is not {encoding}; say what it is, such as "
-        f"{setting('encoding', other)} or {setting('encoding', 'windows-1252')}"
+        f"{setting('encoding', other)} or {setting('encoding', 'windows-1252')}",
+        parameter="encoding",
     )
 
 
@@ -97,8 +130,9 @@ def _rows(path: str, sheet: str | None, parameter: str) -> Iterator[list[str]]:
         with CalamineWorkbook.from_path(path) as book:
             rows = book.get_sheet_by_name(_sheet(book, path, sheet, parameter)).to_python()
     except (CalamineError, OSError) as error:
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{path} cannot be read as Excel: {said}; save it again") from error
+        if "password" in str(error).lower():
+            raise DataError(f"{path} is protected by a password; save it without") from error
+        raise DataError(f"{path} is not an Excel file, or is incomplete; save it again") from error
     # Midnight comes as a date, even in a column of times.
     times = {k for row in rows for k, cell in enumerate(row) if isinstance(cell, datetime)}
     for row in rows:
@@ -157,22 +191,44 @@ def read_json(path: Path) -> pd.DataFrame:
     try:
         with opened(path) as file:
             text = file.read().decode("utf-8-sig")
-        if text.lstrip().startswith("["):
-            rows = json.loads(text)
-        else:
-            rows = [json.loads(line) for line in text.splitlines() if line.strip()]
     except UnicodeDecodeError as error:
         raise DataError(f"{path.name} is not UTF-8, as JSON must be; save it in UTF-8") from error
-    except (ValueError, RecursionError, *DAMAGED) as error:
-        raise DataError(f"{path.name} cannot be read as JSON: {error}; write it again") from error
-    if not all(isinstance(row, dict) for row in rows):
-        raise DataError(
-            f"{path.name} has values that are not objects; allowed are lines with an object each, "
-            "or an array of objects"
-        )
+    except DAMAGED as error:
+        raise damaged(path.name, error) from error
+    rows = _objects(text, path.name)
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = {name: _as_column([row.get(name) for row in rows]) for name in names}
     return pd.DataFrame(columns)
+
+
+def _objects(text: str, name: str) -> list[dict[str, Any]]:
+    """The objects of a file: an array of them, or one in each line."""
+    first, rows = 1, list[Any]()
+    try:
+        if text.lstrip().startswith("["):
+            rows = json.loads(text)
+        else:
+            for first, line in enumerate(text.splitlines(), start=1):  # noqa: B007
+                rows += [json.loads(line)] if line.strip() else []
+    except (ValueError, RecursionError) as error:
+        raise no_json(name, first + getattr(error, "lineno", 1) - 1) from error
+    if not all(isinstance(row, dict) for row in rows):
+        raise no_objects(name)
+    return rows
+
+
+OBJECTS = "allowed are lines with an object each, or an array of objects"
+
+
+def no_json(name: str, line: int = 0) -> DataError:
+    """The error for a file that is not JSON, in a line that may be known."""
+    where = f" in line {line:,}" if line else ""
+    return DataError(f"{name} is not valid JSON{where}; {OBJECTS}: write it again")
+
+
+def no_objects(name: str) -> DataError:
+    """The error for JSON whose values are no rows."""
+    return DataError(f"{name} has values that are not objects; {OBJECTS}")
 
 
 def _as_column(values: list[Any]) -> Any:

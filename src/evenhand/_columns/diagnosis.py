@@ -13,12 +13,14 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from evenhand._columns.file_formats import Reading
 from evenhand._columns.missing_marks import LIKELY, Marks, without_marks
 from evenhand._columns.table_files import read_table
 from evenhand._columns.words import NUMBER, as_written, is_bad, tell, written
+from evenhand._prose import number_of
 from evenhand.errors import DataError, InputError, blank, setting
 
 SHOWN = 6  # values in a message
@@ -49,7 +51,7 @@ def counted(values: Sequence[tuple[str, int]]) -> str:
         >>> counted([("yes", 1200), ("no", 7)])
         "'yes' in 1,200 rows, 'no' in 7 rows"
     """
-    shown = ", ".join(f"{value[:40]!r} in {n:,} rows" for value, n in values[:SHOWN])
+    shown = ", ".join(f"{value[:40]!r} in {number_of(n, 'row')}" for value, n in values[:SHOWN])
     return shown + (" and others" if len(values) > SHOWN else "")
 
 
@@ -65,7 +67,9 @@ def dates_in_text(values: Sequence[str]) -> bool:
     return some > 0 and some > 0.9 * len(values)
 
 
-def numbers_in_text(values: Sequence[str], marks: Marks) -> NumbersAsText | None:
+def numbers_in_text(
+    values: Sequence[str], marks: Marks, decimal: str = "."
+) -> NumbersAsText | None:
     """What a column of text with these values holds, if they are numbers except for some words.
 
     They are if most are numbers, or if all others are words that people write for a missing value.
@@ -74,6 +78,7 @@ def numbers_in_text(values: Sequence[str], marks: Marks) -> NumbersAsText | None
     Args:
         values: different values of the column.
         marks: those that are known, to be repeated with the new ones.
+        decimal: what was said to stand in place of a decimal point.
 
     Example:
         >>> from evenhand._columns.diagnosis import numbers_in_text
@@ -84,8 +89,8 @@ def numbers_in_text(values: Sequence[str], marks: Marks) -> NumbersAsText | None
         True
     """
     text = pd.Series(list(values), dtype=object)
-    bare, decimal = _bare(text)
-    numbers = pd.to_numeric(bare, errors="coerce").notna()
+    bare, commas = _bare(text)
+    numbers = pd.to_numeric(bare, errors="coerce").abs() < np.inf
     words = text[~numbers].str.strip().tolist()
     only_gaps = bool(words) and {word.lower() for word in words} <= LIKELY
     plain = text.str.strip().str.contains(NUMBER.replace("(", "(?:"), regex=True)
@@ -95,14 +100,8 @@ def numbers_in_text(values: Sequence[str], marks: Marks) -> NumbersAsText | None
         return None
     beside = f" and words, such as {words[0]!r}" if words else ""
     first = text[~numbers].iloc[0] if words else None
-    if decimal.any():
-        shown = int(decimal.to_numpy().argmax())
-        return NumbersAsText(
-            f"{DECIMAL_COMMA}, such as {text.iloc[shown]!r}, as text{beside}",
-            f"write them with a point ({bare.iloc[shown]}); where CSV files are read, by pandas or "
-            f"in an audit, say {setting('decimal', ',')}",
-            first,
-        )
+    if commas.any():
+        return _with_commas(text, bare, commas, decimal, beside, first)
     signs = text[numbers & ~plain]
     if len(signs):
         return NumbersAsText(
@@ -117,6 +116,25 @@ def numbers_in_text(values: Sequence[str], marks: Marks) -> NumbersAsText | None
     return NumbersAsText(
         f"numbers as text{beside}", f"name the marks of missing values, {named}", first
     )
+
+
+def _with_commas(
+    text: pd.Series[str],
+    bare: pd.Series[str],
+    commas: pd.Series[bool],
+    decimal: str,
+    beside: str,
+    first: str | None,
+) -> NumbersAsText:
+    """What a column with decimal commas holds. A setting that was given helps no more."""
+    grouped = commas & text.str.contains(".", regex=False)
+    shown = int((grouped if grouped.any() else commas).to_numpy().argmax())
+    advice = f"write them with a point ({bare.iloc[shown]}), or say {setting('decimal', ',')} if "
+    advice += "they are in a CSV file"
+    if decimal != ".":
+        advice = f"write all of them without points ({bare.iloc[shown].replace('.', decimal)})"
+    what = f"{DECIMAL_COMMA}, such as {text.iloc[shown]!r}, as text{beside}"
+    return NumbersAsText(what, advice, first)
 
 
 def _bare(text: pd.Series[str]) -> tuple[pd.Series[str], pd.Series[bool]]:
@@ -141,6 +159,7 @@ def no_number(
     values: Sequence[tuple[str, int]],
     marks: Marks,
     where: str = "",
+    decimal: str = ".",
 ) -> DataError:
     """The error for a role that must be a number and is not.
 
@@ -151,29 +170,34 @@ def no_number(
         values: its most frequent values, if they are text, and their numbers of rows.
         marks: those that are known.
         where: the row of the first that is not a number, if it is known.
+        decimal: what was said to stand in place of a decimal point.
     """
     start = f"{setting(role)} is {name!r}, a column of {kind}"
     other = f"name another column, such as {setting(role, blank('COLUMN'))}"
+
+    def error(text: str) -> DataError:
+        return DataError(text, value=name)
+
     if not values:
-        return DataError(f"{start}; allowed are numbers: {other}")
-    held = numbers_in_text([value for value, _ in values], marks)
+        return error(f"{start}; allowed are numbers: {other}")
+    held = numbers_in_text([value for value, _ in values], marks, decimal)
     if held is not None and (held.advice or len(values) > SHOWN):
-        return DataError(
+        return error(
             f"{start} that holds {held.what}{where}; {held.advice or 'turn it into numbers'}, or "
             f"{other}"
         )
     start = f"{start} with {counted(values)}{where}; allowed are numbers"
     if "reward" not in role:
-        return DataError(f"{start}: {other}")
+        return error(f"{start}: {other}")
     if len(values) > SHOWN:
-        return DataError(
+        return error(
             f"{start}: give a number for each value in {setting('reward_values')}, or {other}"
         )
     words = list(dict.fromkeys(value.strip() for value, _ in values))
     likely = [word for word in words if word.lower() in LIKELY]
     worth = _guesses([word for word in words if word not in likely])
     missing = f" {setting('missing_marks', marks.with_more(likely))}" if likely else ""
-    return DataError(
+    return error(
         f"{start}: give each a number{', or mark it as missing' if likely else ''}, such as "
         f"{setting('reward_values', worth or None)}{missing}, or {other}"
     )
@@ -198,7 +222,9 @@ def numbers_as_text(name: str, held: NumbersAsText, where: str = "") -> DataErro
     return DataError(
         f"feature {name!r} holds {held.what}{where}; {advice}, leave it out with "
         f"{setting('leave_out', [name])}, or say {setting('nominal_columns', [name])} if it is "
-        "categories"
+        "categories",
+        parameter="features",
+        value=name,
     )
 
 
@@ -213,7 +239,9 @@ def dates(name: str, role: str = "") -> DataError:
     return DataError(
         f"feature {name!r} holds dates or times; turn it into numbers (ages, durations), leave "
         f"it out with {setting('leave_out', [name])}, {named}or say "
-        f"{setting('nominal_columns', [name])} if it is categories"
+        f"{setting('nominal_columns', [name])} if it is categories",
+        parameter="features",
+        value=name,
     )
 
 
@@ -228,11 +256,18 @@ def too_many(name: str, many: int, held: NumbersAsText | None = None, role: str 
     """
     out = f"leave it out with {setting('leave_out', [name])}"
     if held is not None and held.advice:
-        return DataError(f"feature {name!r} holds {held.what}; {held.advice}, or {out}")
+        return DataError(
+            f"feature {name!r} holds {held.what}; {held.advice}, or {out}",
+            parameter="features",
+            value=name,
+        )
     plain = " or numbers stored as text do; if so, turn it into numbers," if held else " does;"
     other = f"name its role, such as {setting(role, name)}" if role else "merge rare ones"
     return DataError(
-        f"feature {name!r} has about {many:,} categories, as an identifier{plain} {out}, or {other}"
+        f"feature {name!r} has about {many:,} categories, as an identifier{plain} {out}, or "
+        f"{other}",
+        parameter="features",
+        value=name,
     )
 
 
@@ -240,7 +275,8 @@ def group_as_feature(name: str) -> InputError:
     """The error for a group that is named as a feature."""
     return InputError(
         f"{setting('features')}: {name!r} is the group; a group cannot be a feature, because "
-        "groups are compared at the same features"
+        "groups are compared at the same features",
+        value=name,
     )
 
 
@@ -248,7 +284,9 @@ def no_value(name: str) -> DataError:
     """The error for a feature without a single value."""
     return DataError(
         f"feature {name!r} has no value in any row; leave it out with "
-        f"{setting('leave_out', [name])}"
+        f"{setting('leave_out', [name])}",
+        parameter="features",
+        value=name,
     )
 
 

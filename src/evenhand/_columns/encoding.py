@@ -25,6 +25,7 @@ from evenhand._columns.diagnosis import (
 from evenhand._columns.missing import filled
 from evenhand._columns.missing_marks import Marks
 from evenhand._columns.words import INTERCEPT, MISSING, category, other, tell, word, written
+from evenhand._prose import number_of
 from evenhand.errors import DataError, blank, setting
 
 CATEGORIES = 20  # kept for a nominal feature, unless given
@@ -67,6 +68,7 @@ def features_of(
     nominal_columns: Collection[str],
     how: Encoding,
     marks: Marks | None = None,
+    decimal: str = ".",
 ) -> list[Feature]:
     """The features that columns become.
 
@@ -76,12 +78,13 @@ def features_of(
         nominal_columns: columns of numbers that are really categories.
         how: how categories are encoded.
         marks: those that are known, to be repeated in errors.
+        decimal: what text of the table has in place of a decimal point.
     """
     features: list[Feature] = []
     for name in listed:
         column = frame[name]
         if name not in nominal_columns:
-            _check_kind(column, marks or Marks())
+            _check_kind(column, marks or Marks(), decimal)
         nominal = name in nominal_columns or is_nominal(column)
         flag = None
         if not (nominal and how.one_hot):  # there a gap is the last category
@@ -92,7 +95,10 @@ def features_of(
     names = [*[INTERCEPT] * how.intercept, *(feature.name for feature in features)]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise DataError(f"features: two would be called {twice[0]!r}; rename a column")
+        raise DataError(
+            f"{setting('features')}: two would be called {twice[0]!r}; rename a column",
+            value=twice[0],
+        )
     return features
 
 
@@ -208,20 +214,28 @@ def _codes(column: pd.Series[Any]) -> tuple[NDArray[np.int64], list[Any]]:
     return codes.astype(np.int64), list(levels)
 
 
-def finite(column: pd.Series[Any]) -> NDArray[Any]:
-    """The numbers of a column; an error names the row of one that is not finite."""
+def finite(column: pd.Series[Any], role: str = "features") -> NDArray[Any]:
+    """The numbers of a column; an error names the row of one that is not finite.
+
+    Args:
+        column: the numbers.
+        role: the setting that names the column.
+    """
     values = column.to_numpy(dtype=bool) if is_bool_dtype(column) else column.to_numpy()
     bad = np.flatnonzero(~(np.abs(values) <= LARGEST)) if values.dtype.kind == "f" else np.empty(0)
     if bad.size:
         raise DataError(
-            f"column {column.name!r} has {bad.size:,} values that are infinite or beyond "
-            f"{LARGEST:g}, the first in row {column.index[bad[0]]}; correct them or leave the "
-            "column out"
+            f"column {column.name!r} has {number_of(bad.size, 'value')} that "
+            f"{'is' if bad.size == 1 else 'are'} infinite or beyond {LARGEST:g}, the first in row "
+            f"{column.index[bad[0]]}; correct the table, or "
+            f"{'leave the column out' if role == 'features' else 'name another column'}",
+            parameter=role,
+            value=column.name,
         )
     return values
 
 
-def _check_kind(column: pd.Series[Any], marks: Marks) -> None:
+def _check_kind(column: pd.Series[Any], marks: Marks, decimal: str) -> None:
     """Refuse dates, and numbers that are text because of some words: both would be categories."""
     if not is_nominal(column) or isinstance(column.dtype, pd.CategoricalDtype):
         return
@@ -231,7 +245,7 @@ def _check_kind(column: pd.Series[Any], marks: Marks) -> None:
     values = as_texts(column)
     if dates_in_text(values):
         raise dates(name)
-    held = numbers_in_text(values, marks)
+    held = numbers_in_text(values, marks, decimal)
     if held is None:
         return
     where = ""

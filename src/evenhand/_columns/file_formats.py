@@ -16,6 +16,8 @@ from evenhand._columns.compression import COMPRESSED, GZIP, ZIP, ZSTANDARD, is_c
 from evenhand.errors import InputError, setting
 
 UTF8 = "utf-8"
+NO_PARQUET = "is not a Parquet file, or is incomplete; write it again"
+FIRST_BYTES = 1000  # among which text has no zero
 DECIMALS = (".", ",")
 TAB = ("\\t", "tab")  # as people write it on a command line
 CSV, PARQUET, JSON, EXCEL = "csv", "parquet", "json", "excel"

@@ -14,7 +14,7 @@ import pandas as pd
 
 from evenhand._columns.table_files import row_of
 from evenhand._columns.words import MISSING, gap, shown, tell
-from evenhand.errors import DataError, InputError, blank, setting
+from evenhand.errors import DataError, InputError, as_given, blank, setting
 
 ERROR, DROP, FILL = "error", "drop", "fill"
 CHOICES = (ERROR, DROP, FILL)
@@ -32,9 +32,9 @@ def check_choice(choice: Any) -> None:
         if action not in CHOICES:
             about_column = f" for column {name!r}" if name else ""
             raise InputError(
-                f"{setting('missing')} is {action!r}{about_column}; allowed is one of "
-                f"{', '.join(CHOICES)}, "
-                'or one of them by column, such as {"age": "fill", "others": "drop"}',
+                f"{setting('missing')} is {as_given(action)}{about_column}; allowed is one of "
+                f"{', '.join(CHOICES)}, or one of them by column, such as "
+                f"{setting('missing', {'age': FILL, OTHERS: DROP})}",
                 value=action,
             )
 
@@ -60,7 +60,8 @@ def choices(columns: Sequence[str], choice: Choice) -> dict[str, str]:
     if unknown:
         raise InputError(
             f"{setting('missing')} names {unknown[0]!r}, which is not a used column; used are "
-            f"{shown(columns)}"
+            f"{shown(columns)}",
+            value=unknown[0],
         )
     return {name: by_name.get(name, rest) for name in columns}
 
@@ -92,7 +93,8 @@ def not_chosen(lacking: int, rows: int, by_column: Mapping[str, int], where: str
         f"missing values in {lacking:,} of {rows:,} rows ({listed(by_column)}){where}; choose "
         f"{setting('missing', DROP)} to leave such rows out, or {setting('missing', FILL)} to fill "
         "in features (mean, or a category of their own) and leave out rows without what cannot be "
-        f"filled in, such as the reward; or by column, {setting('missing', _example(by_column))}"
+        f"filled in, such as the reward; or by column, {setting('missing', _example(by_column))}",
+        parameter="missing",
     )
 
 
@@ -104,8 +106,9 @@ def nothing_left(rows: int, by_column: Mapping[str, int]) -> DataError:
     """The error if every row lacks something."""
     return DataError(
         f"missing values in all {rows:,} rows ({listed(by_column)}), and no row remains; leave "
-        f"such columns out with {setting('leave_out', blank('COLUMN'))}, or choose "
-        f"{setting('missing', FILL)}"
+        f"such columns out with {setting('leave_out', [blank('COLUMN')])}, or choose "
+        f"{setting('missing', FILL)}",
+        parameter="missing",
     )
 
 
@@ -113,7 +116,9 @@ def nothing_to_fill(name: str) -> DataError:
     """The error for a column to be filled in that has no value at all."""
     return DataError(
         f"column {name!r} has no value in any row, so there is nothing to fill in; leave it out "
-        f"with {setting('leave_out', [name])}"
+        f"with {setting('leave_out', [name])}",
+        parameter="missing",
+        value=name,
     )
 
 

@@ -17,7 +17,7 @@ from pandas.api import types
 
 from evenhand._columns.kinds_of_text import are_numbers, with_point
 from evenhand._columns.words import as_written, shown, tell, written
-from evenhand.errors import InputError, setting
+from evenhand.errors import InputError, as_given, setting
 
 EVERY = "*"  # instead of a column's name: all columns
 
@@ -56,7 +56,8 @@ class Marks:
             if not isinstance(name, str):
                 raise InputError(
                     f"{setting('missing_marks')} has {name!r} for a column; allowed are names of "
-                    f"columns, and {EVERY!r} for all of them"
+                    f"columns, and {EVERY!r} for all of them",
+                    value=name,
                 )
         own = {
             name: listed_marks([marks] if isinstance(marks, Real) else marks)
@@ -86,7 +87,8 @@ class Marks:
             if name not in known:
                 raise InputError(
                     f"{setting('missing_marks')} names {name!r}, which is not a column; there are "
-                    f"{shown(known)}"
+                    f"{shown(known)}",
+                    value=name,
                 )
 
     def check_rewards(self, reward: str, values: Mapping[str, float] | None) -> None:
@@ -96,7 +98,8 @@ class Marks:
             raise InputError(
                 f"{setting('reward_values')} and {setting('missing_marks')} both have "
                 f"{shared[0]!r}; a value is either a reward or a mark of a missing one: remove it "
-                "from one of them"
+                "from one of them",
+                value=shared[0],
             )
 
 
@@ -105,14 +108,16 @@ def listed_marks(given: Any) -> tuple[str, ...]:
     listed = [given] if isinstance(given, str) else given
     if not isinstance(listed, Collection) or isinstance(listed, Mapping):
         raise InputError(
-            f"{setting('missing_marks')} is {given!r}; allowed is a list of strings and numbers, "
-            'such as ["?", "NA", -9], or such lists by column, {"age": [-1]}',
+            f"{setting('missing_marks')} is {as_given(given)}; allowed is a list of strings and "
+            f"numbers, such as {setting('missing_marks', ['?', 'NA', -9])}, or such lists by "
+            f"column, {setting('missing_marks', {'age': [-1]})}",
             value=given,
         )
     for mark in listed:
         if isinstance(mark, bool) or not isinstance(mark, (str, Real)):
             raise InputError(
-                f"{setting('missing_marks')} has {mark!r}; allowed are strings and numbers"
+                f"{setting('missing_marks')} has {mark!r}; allowed are strings and numbers",
+                value=mark,
             )
     return tuple(dict.fromkeys(written(mark) for mark in listed))
 

@@ -15,7 +15,7 @@ from evenhand._columns.diagnosis import counted, no_number
 from evenhand._columns.encoding import finite
 from evenhand._columns.missing_marks import Marks
 from evenhand._columns.words import shown, written
-from evenhand.errors import DataError, InputError, setting
+from evenhand.errors import DataError, InputError, as_given, setting
 
 
 def numbers_for(values: Any) -> dict[str, float] | None:
@@ -30,8 +30,9 @@ def numbers_for(values: Any) -> dict[str, float] | None:
         return None
     if not isinstance(values, Mapping) or not values:
         raise InputError(
-            f"{setting('reward_values')} is {values!r}; allowed is a number for every value of the "
-            'reward, such as {"approved": 1, "denied": 0}',
+            f"{setting('reward_values')} is {as_given(values)}; allowed is a number for every "
+            "value of the reward, such as "
+            f"{setting('reward_values', {'approved': 1, 'denied': 0})}",
             value=values,
         )
     largest = _checks.LARGEST
@@ -41,7 +42,8 @@ def numbers_for(values: Any) -> dict[str, float] | None:
     }
     if len(numbers) < len(values):
         raise InputError(
-            f"{setting('reward_values')} is {values!r}; it has the same value twice: remove one",
+            f"{setting('reward_values')} is {as_given(values)}; it has the same value twice: "
+            "remove one",
             value=values,
         )
     return numbers
@@ -66,7 +68,8 @@ def not_named(
     return DataError(
         f"{setting(role)} {name!r} has {counted(values)}{where}, which {setting('reward_values')} "
         f"does not name; it names {shown(numbers)}: name all values, and list marks of missing "
-        f"ones in {setting('missing_marks')}"
+        f"ones in {setting('missing_marks')}",
+        value=name,
     )
 
 
@@ -75,6 +78,7 @@ def rewards_of(
     numbers: Mapping[str, float] | None,
     role: str = "reward",
     marks: Marks | None = None,
+    decimal: str = ".",
 ) -> NDArray[np.float64]:
     """The reward of every row.
 
@@ -83,6 +87,7 @@ def rewards_of(
         numbers: the number for each value of a reward in words.
         role: its name in errors, "reward" or "true_reward".
         marks: those that are known, to be repeated with the new ones.
+        decimal: what its text has in place of a decimal point.
 
     Example:
         >>> import pandas as pd
@@ -93,19 +98,21 @@ def rewards_of(
     if numbers is not None:
         return _valued(column, numbers, role)
     if not is_nominal(column):
-        return finite(column).astype(np.float64)
+        return finite(column, role).astype(np.float64)
     text = column.astype(str)
     read = pd.to_numeric(text, errors="coerce")
     if read.notna().all():
-        return finite(read).astype(np.float64)
-    first = column.index[read.isna()][0]
-    raise no_number(
-        role, str(column.name), "text", _counts(text), marks or Marks(), f" (first row {first})"
-    )
+        return finite(read, role).astype(np.float64)
+    where = f" (first row {column.index[read.isna()][0]})"
+    name, counts = str(column.name), _counts(text)
+    raise no_number(role, name, "text", counts, marks or Marks(), where, decimal)
 
 
 def observed_rewards(
-    column: pd.Series[Any], numbers: Mapping[str, float] | None, marks: Marks | None = None
+    column: pd.Series[Any],
+    numbers: Mapping[str, float] | None,
+    marks: Marks | None = None,
+    decimal: str = ".",
 ) -> NDArray[np.float64]:
     """The reward of every row of a log, NaN where it is missing.
 
@@ -113,6 +120,7 @@ def observed_rewards(
         column: the rewards.
         numbers: the number for each value of a reward in words.
         marks: those that are known, to be repeated with the new ones.
+        decimal: what its text has in place of a decimal point.
 
     Example:
         >>> import pandas as pd
@@ -122,7 +130,7 @@ def observed_rewards(
     """
     known = column.notna().to_numpy(dtype=np.bool_)
     rewards = np.full(len(column), np.nan)
-    rewards[known] = rewards_of(plain(column[known]), numbers, marks=marks)
+    rewards[known] = rewards_of(plain(column[known]), numbers, marks=marks, decimal=decimal)
     return rewards
 
 

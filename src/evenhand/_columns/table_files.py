@@ -17,13 +17,16 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand._columns.compression import DAMAGED, opened
-from evenhand._columns.conversion import from_excel, read_json, undecodable
+from evenhand._checks import kind
+from evenhand._columns.compression import DAMAGED, damaged, opened
+from evenhand._columns.conversion import check_zeros, from_excel, read_json, undecodable
 from evenhand._columns.delimiters import delimiter_of, first_records
 from evenhand._columns.file_formats import (
     CSV,
     EXCEL,
+    FIRST_BYTES,
     JSON,
+    NO_PARQUET,
     PARQUET,
     UTF8,
     Reading,
@@ -33,11 +36,14 @@ from evenhand._columns.file_formats import (
 from evenhand._columns.header import apart, tell_of_nameless, tell_of_repeated
 from evenhand._columns.kinds_of_text import CODE, TRUTHS, numbers_or_codes
 from evenhand._columns.missing_marks import Given, Marks, without_marks
-from evenhand.errors import DataError, InputError, MissingExtraError, setting
+from evenhand._prose import number_of
+from evenhand.errors import DataError, InputError, MissingExtraError, in_python, setting
 
 IN_FILE = "row of the file"  # the name of the index of a table from a CSV file
 PIECE = 1 << 22  # characters
-UNREADABLE = (pd.errors.ParserError, csv.Error, *DAMAGED)  # what damaged files raise
+# What pandas says of lines that are no rows.
+UNEVEN = r"Expected (?P<names>\d+) fields in line (?P<line>\d+), saw (?P<values>\d+)"
+UNCLOSED = r"EOF inside string starting at row (?P<row>\d+)"
 
 
 def read_table(
@@ -101,8 +107,8 @@ def _read(
     if isinstance(data, (str, os.PathLike)):
         frame = _read_file(Path(data).expanduser(), columns, reading, names)
     else:
-        reading.check("", f"a {type(data).__name__}")
-        frame = _pandas(data)
+        reading.check("", kind(data))
+        frame = as_frame(data)
     if isinstance(frame.columns, pd.MultiIndex):
         raise InputError(
             f"{setting('data')} has column names of several levels; give each column one name"
@@ -156,7 +162,13 @@ def row_of(frame: pd.DataFrame, where: pd.Series[bool]) -> str:
     return f"the row with index {label}"
 
 
-def _pandas(data: Any) -> pd.DataFrame:
+def as_frame(data: Any, parameter: str = "data") -> pd.DataFrame:
+    """A frame of any kind, or a mapping of columns, as a frame of pandas.
+
+    Args:
+        data: the table.
+        parameter: what the caller calls it, for messages.
+    """
     if isinstance(data, pd.DataFrame):
         return data
     try:
@@ -170,16 +182,18 @@ def _pandas(data: Any) -> pd.DataFrame:
             return pd.DataFrame(pyarrow.table(data).to_pandas())
     except ImportError as error:
         raise MissingExtraError(
-            f"a {type(data).__name__} needs pyarrow: install it with pip install 'evenhand[data]'"
+            f"{kind(data)} needs pyarrow: install it with pip install 'evenhand[data]'"
         ) from error
     except (ValueError, TypeError) as error:
         raise InputError(
-            f"{setting('data')} is a {type(data).__name__} that cannot be turned into a table: "
-            f"{_line(error)}"
+            f"{setting(parameter)} is {kind(data)} that cannot be turned into a table "
+            f"({_line(error).rstrip('.')}); give columns of the same length",
+            value=data,
         ) from error
     raise InputError(
-        f"{setting('data')} is a {type(data).__name__}; allowed is a data frame, a mapping of "
-        "columns, or the path of a CSV, Parquet, JSON or Excel file"
+        f"{setting(parameter)} is {kind(data)}; allowed is a data frame, a mapping of "
+        "columns, or the path of a CSV, Parquet, JSON or Excel file",
+        value=data,
     )
 
 
@@ -196,6 +210,9 @@ def _read_csv(
     path: Path, columns: Collection[str] | None, reading: Reading, names: Collection[str]
 ) -> pd.DataFrame:
     try:
+        if reading.is_utf8:
+            with opened(path) as file:
+                check_zeros(path.name, file.read(FIRST_BYTES))
         mark = delimiter_of(path, reading)
         head = first_records(path, mark, reading)
         if not head:
@@ -227,14 +244,31 @@ def _read_csv(
     except UnicodeDecodeError as error:
         problem = f"has a byte (0x{error.object[error.start : error.start + 1].hex()})"
         raise undecodable(path.name, problem, reading.encoding or UTF8) from error
-    except UNREADABLE as error:
-        raise DataError(
-            f"{path.name} cannot be read: {_line(error)}; correct the file, or read it with pandas "
-            "and give the frame"
-        ) from error
+    except (pd.errors.ParserError, csv.Error) as error:
+        raise _unreadable(path.name, error) from error
+    except DAMAGED as error:
+        raise damaged(path.name, error) from error
     frame.index = pd.RangeIndex(2, len(frame) + 2, name=IN_FILE)
     named: pd.DataFrame = frame[list(kept)].set_axis(list(kept.values()), axis=1)
     return named
+
+
+def _unreadable(name: str, error: Exception) -> DataError:
+    """The error for a CSV file whose lines are no rows."""
+    advice = f"correct the file{in_python(', or read it with pandas and give the frame')}"
+    uneven, unclosed = re.search(UNEVEN, str(error)), re.search(UNCLOSED, str(error))
+    if uneven:
+        values, names = int(uneven["values"]), int(uneven["names"])
+        return DataError(
+            f"{name} has {number_of(values, 'value')} in line {int(uneven['line']):,}, and "
+            f"{number_of(names, 'column name')}; {advice}"
+        )
+    if unclosed:
+        return DataError(
+            f"{name} has a quote in line {int(unclosed['row']) + 1:,} that is never closed; "
+            f"{advice}"
+        )
+    return DataError(f"{name} cannot be read as CSV ({_line(error)}); {advice}")
 
 
 def _may_have_codes(path: Path, mark: str, codec: str) -> bool:
@@ -283,9 +317,7 @@ def _read_parquet(path: Path, columns: Collection[str] | None) -> pd.DataFrame:
         all_known = columns is not None and set(columns) <= set(known)
         return pd.read_parquet(path, columns=sorted(set(columns or ())) if all_known else None)
     except (pyarrow.ArrowException, OSError) as error:
-        raise DataError(
-            f"{path.name} cannot be read as Parquet: {_line(error)}; write it again"
-        ) from error
+        raise DataError(f"{path.name} {NO_PARQUET}") from error
 
 
 def _line(error: BaseException) -> str:

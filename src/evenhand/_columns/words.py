@@ -81,15 +81,22 @@ def category(column: str, value: Any) -> str:
     return f"{column}={word(value)}"
 
 
-def meant(value: object, names: Iterable[str]) -> str | None:
+def meant(value: object, names: Iterable[str], column: str | None = None) -> str | None:
     """The group that a value stands for: 0 for "black=0", "black=0" for "0", True for "true".
 
     None if there is no such group, or if several could be meant.
+
+    Args:
+        value: the group, as its number or with the name of its column in front.
+        names: those of all groups.
+        column: that of the groups, if it is known: then no other may stand in front.
 
     Example:
         >>> from evenhand._columns.words import meant
         >>> meant(0, ["black=0", "black=1"]), meant("black=0", ["0", "1"]), meant("M", ["F"])
         ('black=0', '0', None)
+        >>> meant("sex=F", ["F", "M"], column="gender") is None
+        True
     """
     known, given = {name: _truth(name) for name in names}, _truth(word(value))
     if word(value) in known:
@@ -97,7 +104,7 @@ def meant(value: object, names: Iterable[str]) -> str | None:
     tests: list[Callable[[str], bool]] = [
         lambda name: name == given,
         lambda name: name.endswith(f"={given}"),
-        lambda name: given.endswith(f"={name}"),
+        lambda name: given.endswith(f"={name}") if column is None else given == f"{column}={name}",
     ]
     for fits in tests:
         close = [name for name, alike in known.items() if fits(alike)]

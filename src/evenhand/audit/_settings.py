@@ -11,7 +11,7 @@ from evenhand._columns.missing import DEFAULT, Choice, check_choice
 from evenhand._columns.missing_marks import Given, Marks
 from evenhand._columns.rewards import numbers_for
 from evenhand.bias._fit import WEIGHTINGS
-from evenhand.errors import InputError, setting
+from evenhand.errors import InputError, as_given, setting
 
 ERRORS = ("auto", "classical", "robust")
 MOST_WINDOWS = 1000
@@ -54,10 +54,17 @@ class AuditSettings:
             if self.windows > MOST_WINDOWS:
                 raise InputError(
                     f"{setting('windows')} is {self.windows}; allowed are up to {MOST_WINDOWS}: "
-                    "choose fewer"
+                    "choose fewer",
+                    value=self.windows,
                 )
+        for name in ("weigh_by_propensity", "unfavourable", "logistic"):
+            object.__setattr__(self, name, _checks.yes_or_no(name, getattr(self, name)))
+        if not isinstance(self.title, str):
+            raise InputError(parameter="title", value=self.title, allowed="a string")
         for name in ("features", "nominal_columns", "leave_out"):
-            _checks.list_of_columns(name, getattr(self, name))
+            given = getattr(self, name)
+            if given is not None or name != "features":
+                object.__setattr__(self, name, _checks.column_names(name, given))
         # As text, whatever they were given as.
         object.__setattr__(self, "missing_marks", Marks.of(self.missing_marks))
         object.__setattr__(self, "reward_values", numbers_for(self.reward_values))
@@ -77,8 +84,8 @@ class AuditSettings:
             return
         if not isinstance(given, Mapping) or len(given) < 2 or len({*given.values()}) < len(given):
             raise InputError(
-                f"{setting('group_probability')} is {given!r}; allowed is a column for each of two "
-                "or more groups, such as "
+                f"{setting('group_probability')} is {as_given(given)}; allowed is a column for "
+                "each of two or more groups, such as "
                 f"{setting('group_probability', {'black': 'p_black', 'white': 'p_white'})}",
                 value=given,
             )
@@ -90,13 +97,15 @@ class AuditSettings:
             if name in (self.features or ()):
                 raise InputError(
                     f"{setting('features')} and {setting('leave_out')} both have {name!r}; a "
-                    "column is a feature or left out: take it out of one of them"
+                    "column is a feature or left out: take it out of one of them",
+                    value=name,
                 )
             for role, column in self.columns.items():
                 if name == column:
                     raise InputError(
                         f"{setting('leave_out')} has {name!r}, which is also named as the {role}; "
-                        "take it out of one of them"
+                        "take it out of one of them",
+                        value=name,
                     )
 
     @property

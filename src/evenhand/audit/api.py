@@ -8,6 +8,7 @@ from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from evenhand import _checks
 from evenhand._columns.encoding import CATEGORIES
 from evenhand._columns.file_formats import Reading
 from evenhand._columns.missing import DEFAULT, Choice
@@ -25,7 +26,7 @@ from evenhand.audit._input.engines import Progress, told
 from evenhand.audit._input.group_names import with_group_names
 from evenhand.audit._input.marks_and_words import cleaned
 from evenhand.audit._input.nominal import spelled, with_categoricals
-from evenhand.audit._input.opening import open_log
+from evenhand.audit._input.opening import as_log, open_log
 from evenhand.audit._input.probabilities import with_group_column, with_probabilities
 from evenhand.audit._input.references import as_text
 from evenhand.audit._input.roles import columns_of, with_guesses
@@ -41,6 +42,7 @@ from evenhand.audit._stages.fitting import AuditRun, Tell
 from evenhand.audit._threads import one_thread
 from evenhand.bias.estimate import MEAN
 from evenhand.errors import DataError, InputError, blank, setting
+from evenhand.events.columns import named_roles
 
 
 def audit(
@@ -81,7 +83,7 @@ def audit(
     Args:
         log: a Parquet, CSV, JSON (lines, or an array of objects) or Excel file, a folder, a glob,
             `duckdb:///FILE::TABLE`, `postgresql://USER@HOST/DATABASE::TABLE`, `spark::TABLE`, a
-            frame or an Ibis table.
+            frame, a mapping of columns or an Ibis table.
         columns: columns by role, {"group": "sex"}; the same as `group="sex"`. Several group
             columns, `group=["sex", "race"]`, are compared one by one and at their intersections.
         features: the columns of the context; all that have no role unless given.
@@ -139,16 +141,14 @@ def audit(
     """
     begin = time.perf_counter()
     reading = Reading(encoding, decimal, delimiter, sheet)
-    named = {role: name for role, name in {**(columns or {}), **roles}.items() if name is not None}
-    one_each, attributes = split_groups(named)
+    log = as_log(log)
+    one_each, attributes = split_groups(named_roles(columns, roles))
     settings = AuditSettings(
         columns=one_each,
         attributes=attributes,
         features=features,
-        nominal_columns=(
-            nominal_columns if isinstance(nominal_columns, str) else tuple(nominal_columns)
-        ),
-        leave_out=tuple(leave_out) if not isinstance(leave_out, str) else leave_out,
+        nominal_columns=nominal_columns,
+        leave_out=leave_out,
         reference=as_text(reference),
         level=level,
         weighting=weighting,
@@ -160,9 +160,9 @@ def audit(
         weigh_by_propensity=weigh_by_propensity,
         windows=windows,
         categories=categories,
-        unfavourable=bool(unfavourable),
+        unfavourable=unfavourable,
         units=units,
-        logistic=bool(logistic),
+        logistic=logistic,
         title=title,
     )
     # Rows that do not fit into memory are written to a folder that nobody else can read.
@@ -226,8 +226,11 @@ def _with_reference(seen: Look, settings: AuditSettings) -> AuditSettings:
     """The settings with the reference as the log spells it: 0 is group "black=0"."""
     if settings.reference in (None, MEAN) or seen.labels is None:
         return settings
-    groups = {str(group) for group, *_ in seen.labels if group is not None}
-    return replace(settings, reference=meant(settings.reference, groups) or settings.reference)
+    groups = sorted({str(group) for group, *_ in seen.labels if group is not None})
+    reference = meant(settings.reference, groups, seen.columns.group)
+    if reference is None and "=" in str(settings.reference):
+        _checks.one_of("reference", settings.reference, groups)
+    return replace(settings, reference=reference or settings.reference)
 
 
 def _check_roles(seen: Look, settings: AuditSettings) -> None:

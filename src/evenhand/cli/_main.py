@@ -10,6 +10,7 @@ imports what it needs when it runs, so that `--help` answers at once.
 from __future__ import annotations
 
 import argparse
+import re
 import signal
 import sys
 import threading
@@ -59,6 +60,10 @@ class _Parser(argparse.ArgumentParser):
             self.register("action", action, _Once)
 
     def error(self, message: str) -> NoReturn:
+        kind = re.fullmatch(r"argument ([^:]+): invalid (float|int) value: (.*)", message)
+        if kind:  # in our words
+            allowed = {"float": "a number", "int": "a whole number"}[kind[2]]
+            raise InputError(f"{kind[1]} is {kind[3]}; allowed is {allowed}")
         raise InputError(f"{message}; see {self.prog} --help")
 
 

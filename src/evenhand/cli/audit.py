@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand._svg import start_beside
+from evenhand.cli._columns_file import ColumnsFile, named
 from evenhand.cli._log_options import HELP as LIVE
 from evenhand.cli._log_options import add_reading, add_values, as_log, choice_of, marks_of, worth_of
 from evenhand.cli._terminal import INTERRUPTED, check_file, needs, steps
@@ -30,13 +30,13 @@ HELP = {
     "count": "how many people a row stands for, a whole number, 0 included",
     "cluster": "rows with the same value belong together",
 }
-LISTS = {"feature": "features", "nominal-column": "nominal_columns", "leave-out": "leave_out"}
-LISTED = {name: key for key, name in LISTS.items()}
-VALUES = ("reward-values", "missing-marks", "group-probability")
+LISTS = {"feature": "features", "nominal_column": "nominal_columns", "leave_out": "leave_out"}
+VALUES = ("reward_values", "missing_marks", "group_probability")
 SETTINGS = (
     "reference", "level", "weighting", "missing", "errors", "windows", "categories", "title",
     "unfavourable", "logistic", "encoding", "decimal", "delimiter", "sheet",
 )  # fmt: skip
+ALLOWED = (*map(named, ROLES), *LISTS.values(), *VALUES, *SETTINGS)
 
 
 def add(commands: Any) -> None:
@@ -132,13 +132,14 @@ def _audit(options: argparse.Namespace) -> int:
     check_file(options.out.with_suffix(".json"))
     if options.out.suffix != ".json":
         start_beside()
+    file = None if options.columns is None else ColumnsFile(options.columns, ALLOWED, SETTINGS)
     try:
-        report, paths = _report(options, _named(options))
+        report, paths = _report(options, _named(options, {} if file is None else file.given))
     except InputError as error:
-        place = _place_in_file(options, error.parameter)
-        if place is None:
+        placed = None if file is None or _is_flag(options, error) else file.placed(error)
+        if placed is None:
             raise
-        raise InputError(f"{place}: {error.told('file')}") from error
+        raise placed from error
     except KeyboardInterrupt:
         sys.stderr.write("\nevenhand: stopped; no report was written\n")
         return INTERRUPTED
@@ -148,23 +149,11 @@ def _audit(options: argparse.Namespace) -> int:
     return 0
 
 
-def _place_in_file(options: argparse.Namespace, parameter: str | None) -> str | None:
-    """Where in the file of columns a setting is, if it was not given as a flag."""
-    if options.columns is None or parameter is None:
-        return None
-    name = parameter.partition("[")[0]
-    words = {name, name.replace("_", "-"), LISTED.get(name, name)}
-    words |= {"nominal"} if name == "nominal_columns" else set()  # its older name
-    if any(getattr(options, word.replace("-", "_"), None) for word in words):
-        return None
-    from evenhand._toml import line_of
-
-    text = options.columns.read_text(encoding="utf-8")
-    given = tomllib.loads(text)
-    inside = given["columns"] if isinstance(given.get("columns"), dict) else {}
-    keys = [f"columns.{key}" for key in inside if key in words]
-    keys += [key for key in given if key in words]
-    return f"{options.columns}, line {line_of(text, keys[0])}" if keys else None
+def _is_flag(options: argparse.Namespace, error: InputError) -> bool:
+    """Whether an error is about a setting that was given as a flag, which wins over the file."""
+    name = (error.parameter or "").partition("[")[0]
+    flags = {named(flag): value for flag, value in vars(options).items()}
+    return bool(flags.get(name))
 
 
 def _check_folder(out: Path) -> None:
@@ -207,68 +196,44 @@ def _report(options: argparse.Namespace, named: dict[str, Any]) -> tuple[Audit, 
         return report, report.save(options.out)
 
 
-def _named(options: argparse.Namespace) -> dict[str, Any]:
+def _named(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any]:
     """Roles, lists of columns, what values mean, and settings: flags win over the file."""
-    given = _read(options.columns) if options.columns is not None else {}
-    if "nominal" in given:  # an older name
-        given.setdefault("nominal-column", given.pop("nominal"))
-    roles = {role.replace("-", "_"): given.pop(role, None) for role in ROLES}
-    lists = {name: given.pop(key, None) for key, name in LISTS.items()}
-    values = _values(options, {key: given.pop(key, None) for key in VALUES})
-    chosen = _settings(options, {key: given.pop(key, None) for key in SETTINGS})
-    if given:
-        allowed = ", ".join([*ROLES, *LISTS, *VALUES, *SETTINGS])
-        raise InputError(
-            f"{options.columns}: {next(iter(given))!r} is not a key; allowed are {allowed}"
-        )
+    roles = {named(role): given.get(named(role)) for role in ROLES}
     for role in roles:
         flag = getattr(options, role)
         single = flag[0] if isinstance(flag, list) and len(flag) == 1 else flag
         roles[role] = single or roles[role]
-        kinds = (str, list) if role in SEVERAL else (str,)
-        if roles[role] is not None and not isinstance(roles[role], kinds):
-            raise InputError(f"{options.columns}: {role} is {roles[role]!r}; allowed is a column")
-    for key, name in LISTS.items():
-        flag = getattr(options, key.replace("-", "_"))
-        lists[name] = flag or lists[name]
-        if lists[name] is not None and not isinstance(lists[name], list):
-            raise InputError(f"{options.columns}: {key} is {lists[name]!r}; allowed is a list")
-    several = isinstance(roles["group"], list) or "," in (roles["group"] or "")
+    lists = {name: getattr(options, flag) or given.get(name) for flag, name in LISTS.items()}
+    group = roles["group"]
+    several = isinstance(group, list) or "," in str(group)
     if options.reference is not None and len(options.reference) > 1 and not several:
         first, second = options.reference[:2]
         raise InputError(
             f"--reference is given twice, as {first!r} and {second!r}; keep one of them"
         )
-    named = {role: name for role, name in roles.items() if name is not None}
-    rest = {name: value or () for name, value in lists.items() if name != "features"}
-    return {"columns": named, "features": lists["features"], **rest, **values, **chosen}
+    columns = {role: name for role, name in roles.items() if name is not None}
+    rest = {name: () if value is None else value for name, value in lists.items()}
+    rest["features"] = lists["features"]
+    return {"columns": columns, **rest, **_values(options, given), **_settings(options, given)}
 
 
 def _settings(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any]:
     """The settings that are given; the others are left to `evenhand.audit`."""
-    for key, kinds in (("reference", (str, int, dict)), ("title", (str,))):
-        if given[key] is not None and type(given[key]) not in kinds:
-            raise InputError(f"{options.columns}: {key} is {given[key]!r}; allowed is a string")
-    for key in ("unfavourable", "logistic"):
-        if not isinstance(given[key], bool | None):
-            raise InputError(
-                f"{options.columns}: {key} is {given[key]!r}; allowed is true or false"
-            )
     flags = {key: getattr(options, key) for key in SETTINGS}
     flags["reference"] = None if options.reference is None else ",".join(options.reference)
     flags["missing"] = None if options.missing is None else choice_of(options.missing)
-    chosen = {key: given[key] if flag is None else flag for key, flag in flags.items()}
+    chosen = {key: given.get(key) if flag is None else flag for key, flag in flags.items()}
     return {key: value for key, value in chosen.items() if value is not None}
 
 
 def _values(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any]:
     """What the values of columns mean."""
-    worth, marks = given["reward-values"], given["missing-marks"]
+    worth, marks = given.get("reward_values"), given.get("missing_marks")
     if options.reward_values is not None:
         worth = worth_of(options.reward_values)
     if options.missing_marks is not None:
         marks = marks_of(",".join(options.missing_marks))
-    chances = given["group-probability"]
+    chances = given.get("group_probability")
     if options.group_probability is not None:
         chances = _probabilities(options.group_probability)
     return {
@@ -288,14 +253,3 @@ def _probabilities(given: list[str]) -> dict[str, str]:
             "group, such as black=p_black"
         )
     return columns
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path}: {error}") from None
-    inside = given
-    if isinstance(given.get("columns"), dict):
-        inside = {**{key: given[key] for key in SETTINGS if key in given}, **given["columns"]}
-    return {LISTED.get(key, key).replace("_", "-"): value for key, value in inside.items()}

@@ -59,6 +59,10 @@ def _serve(options: argparse.Namespace) -> int:
     reading = reading_of(options)
     if reading.chosen and options.init is None:
         raise InputError(f"{setting(next(iter(reading.chosen)))} is for --init; give it as well")
+    if options.port is not None:
+        from evenhand.service.config import check_port
+
+        check_port("port", options.port)
     if options.demo:
         from evenhand.service._demo import serve_demo
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import DataError, InputError
 from evenhand.events._candidates import CHANCES, CONTEXTS, to_json
-from evenhand.events._header import About, one_line
+from evenhand.events._header import About
 from evenhand.events._rows import are_older, groups_of_rows
 from evenhand.events._schema import NAMES, ORDER_SCHEMA
 from evenhand.events.columns import ORDER
@@ -71,7 +71,7 @@ def read_parquet(file: IO[bytes]) -> pd.DataFrame:
     try:
         frame: pd.DataFrame = _open(file).read().to_pandas()
     except Exception as error:  # damaged bytes can make the libraries raise anything
-        raise _damaged(file, "Parquet", error) from error
+        raise _damaged(file, "Parquet") from error
     return frame
 
 
@@ -87,7 +87,7 @@ def _open(file: IO[bytes]) -> Any:
     try:
         return arrow.parquet.ParquetFile(file)
     except Exception as error:
-        raise _damaged(file, "Parquet", error) from error
+        raise _damaged(file, "Parquet") from error
 
 
 def write_csv(file: IO[bytes], about: About, frame: pd.DataFrame) -> None:
@@ -117,7 +117,7 @@ def read_csv(file: IO[bytes]) -> pd.DataFrame:
     try:
         return _typed(pd.read_csv(file, dtype=str, keep_default_na=False))
     except Exception as error:
-        raise _damaged(file, "CSV", error) from error
+        raise _damaged(file, "CSV") from error
 
 
 def csv_parts(file: IO[bytes]) -> Iterator[pd.DataFrame]:
@@ -159,8 +159,8 @@ def _ends_with_a_line(file: IO[bytes]) -> bool:
     return file.read(1) == b"\n"
 
 
-def _damaged(file: IO[bytes], kind: str, error: Exception) -> DataError:
-    return DataError(f"{file.name} is not a {kind} file, or is damaged: {one_line(error)}")
+def _damaged(file: IO[bytes], kind: str) -> DataError:
+    return DataError(f"{file.name} is not a {kind} file, or is damaged; use an undamaged copy")
 
 
 _LENGTHS = "\0lengths"  # of lists; a name that no column has

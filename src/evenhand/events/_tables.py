@@ -12,26 +12,36 @@ from typing import IO, Any
 import pandas as pd
 
 from evenhand._atomic_files import write_all
-from evenhand.errors import DamagedError, InputError
+from evenhand.errors import DamagedError, InputError, setting
 from evenhand.events._formats import FORMATS, Format, fingerprint, format_of
 from evenhand.events._header import VERSION, About
 from evenhand.events._rows import LogRows, typed_rows
 from evenhand.events.event import RowsAbsorbed
 
 
-def log_path(path: str | Path) -> Path:
+def log_path(path: str | Path, parameter: str = "path") -> Path:
     """`path`, if it can be a log; links are followed.
 
     The files of a log are named after it, so it must have a single name.
+
+    Args:
+        path: the file.
+        parameter: what the caller calls it, for messages.
     """
     file = Path(path)
     if file.is_symlink():
         file = Path(os.path.realpath(file))
     if file.suffix not in FORMATS:
         endings = " or ".join(FORMATS)
-        raise InputError(f"path is {str(path)!r}; allowed is a name that ends in {endings}")
+        raise InputError(
+            f"{setting(parameter)} is {str(path)!r}; allowed is a name that ends in {endings}",
+            value=path,
+        )
     if file.is_dir() or file.is_symlink() or not file.parent.is_dir():
-        raise InputError(f"path is {str(path)!r}; allowed is a file in a folder that exists")
+        raise InputError(
+            f"{setting(parameter)} is {str(path)!r}; allowed is a file in a folder that exists",
+            value=path,
+        )
     format_of(file).need(path)
     return file
 

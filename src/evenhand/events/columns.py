@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
-from evenhand.errors import DataError, blank, setting
+from evenhand._checks import column_name
+from evenhand._columns.words import shown
+from evenhand.errors import DataError, InputError, as_given, blank, setting
 from evenhand.groups import NOT_STATED
 
 # The names by which a role is recognised, the schema's own first.
@@ -105,9 +108,8 @@ def find_columns(
         listed = list(dict.fromkeys(features))
         for name in listed:
             _there(name, names, "features")
-    wrong = [name for name in listed if name == roles["reward"]]
-    if wrong:
-        raise DataError(f"features: {wrong[0]!r} is the reward; a reward cannot be a feature")
+    if roles["reward"] in listed:
+        raise reward_as_feature(roles["reward"])
     return Columns(features=tuple(listed), **roles)
 
 
@@ -119,6 +121,32 @@ def _ours(names: Sequence[str]) -> list[str]:
         *ORDER,
         *(column for by in membership_columns(names).values() for column in by.values()),
     ]
+
+
+def named_roles(columns: Any, roles: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The columns that a caller names by role, checked; the group may be several.
+
+    Args:
+        columns: by role, or None.
+        roles: more of them; these win.
+
+    Example:
+        >>> from evenhand.events.columns import named_roles
+        >>> named_roles({"reward": "paid", "arm": None}, {"group": ["sex", "race"]})
+        {'reward': 'paid', 'group': ['sex', 'race']}
+    """
+    if columns is not None and not isinstance(columns, Mapping):
+        raise InputError(
+            f"{setting('columns')} is {as_given(columns)}; allowed is a mapping from roles to "
+            f"columns, such as {setting('columns', {'reward': 'paid'})}",
+            value=columns,
+        )
+    named = {**(columns or {}), **(roles or {})}
+    return {
+        role: column_name(role, name) if role in ROLES and role != "group" else name
+        for role, name in named.items()
+        if name is not None
+    }
 
 
 def find_roles(
@@ -141,7 +169,11 @@ def find_roles(
     roles = dict(given or {})
     for role, name in roles.items():
         if role not in ROLES:
-            raise DataError(f"role {role!r} is unknown; allowed are {', '.join(ROLES)}")
+            raise DataError(
+                f"role {role!r} is unknown; allowed are {', '.join(ROLES)}",
+                parameter=role,
+                value=name,
+            )
         _there(name, names, role)
     for role, known in ROLES.items():
         taken = set(roles.values())
@@ -152,9 +184,23 @@ def find_roles(
         if role not in roles:
             raise DataError(
                 f"no column is the {role}; name it, such as {setting(role, blank('COLUMN'))}: the "
-                f"log has {', '.join(names)}"
+                f"log has {shown(names)}",
+                parameter=role,
             )
     return roles
+
+
+def reward_as_feature(name: str) -> DataError:
+    """The error for a reward that is named as a feature.
+
+    Example:
+        >>> from evenhand.events.columns import reward_as_feature
+        >>> print(reward_as_feature("paid"))
+        features: 'paid' is the reward; a reward cannot be a feature
+    """
+    return DataError(
+        f"{setting('features')}: {name!r} is the reward; a reward cannot be a feature", value=name
+    )
 
 
 def _there(name: str, names: Sequence[str], role: str) -> None:
@@ -162,8 +208,8 @@ def _there(name: str, names: Sequence[str], role: str) -> None:
         near = get_close_matches(name, list(names), n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise DataError(
-            f"{setting(role)} is {name!r}, which is not a column; {hint}the log has "
-            f"{', '.join(names)}"
+            f"{setting(role)} is {name!r}, which is not a column; {hint}the log has {shown(names)}",
+            value=name,
         )
 
 

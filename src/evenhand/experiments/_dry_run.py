@@ -11,6 +11,7 @@ from evenhand._toml import TomlFile
 from evenhand.conventions import Conventions
 from evenhand.errors import EvenhandError, InputError, is_outside
 from evenhand.experiments._user_policies import is_own
+from evenhand.experiments._worlds import SOURCES
 from evenhand.experiments.model import Experiment, Point
 
 
@@ -76,10 +77,14 @@ def _blame(
             columns = value if isinstance(value, (list, dict)) else [value]
             if name == word:
                 rest = text.removeprefix(name)
-                about = rest.startswith((" is ", " are ", " names ", ":"))
-                file.refuse(f"{key}.{name}", rest.strip() if about else f": {text}")
+                about = rest.startswith((" is ", " are ", " has ", " names ", ":"))
+                column = named[1] if named else ""
+                file.refuse(f"{key}.{name}", rest.strip() if about else f": {text}", column)
             if home == "data" and named and named[1] in columns and word not in table:
                 file.refuse(f"{key}.{name}", f": {text}", about=named[1])
     if label:
         file.refuse("policies", f"has {label!r}, which cannot be made: {text}", about=label)
+    if home == "data" and not text.startswith(f"{word} is missing"):  # it is about the table
+        source = next(name for name in SOURCES if name in file.data[home])
+        file.refuse(f"data.{source}", f": {text}")
     file.refuse(home, f"cannot be made: {text}")

@@ -14,7 +14,7 @@ from typing import Any
 
 from evenhand._toml import Kind
 from evenhand.conventions import Conventions
-from evenhand.errors import InputError, setting
+from evenhand.errors import InputError, called, setting
 from evenhand.worlds import CrossedWorld, SyntheticWorld, TableWorld, World
 
 
@@ -158,9 +158,11 @@ def make_world(place: dict[str, Any], folder: Path, conventions: Conventions) ->
                 "reward"
             )
         world = make_world(settings, folder, conventions)
-        return world.with_true_rewards(
-            **{name.removeprefix("true_"): value for name, value in truth.items()}
-        )
+        own = {name.removeprefix("true_"): name for name in TRUTH}
+        with called(own):
+            return world.with_true_rewards(
+                **{name.removeprefix("true_"): value for name, value in truth.items()}
+            )
     source = {name: settings.pop(name) for name in SOURCES if name in settings}
     if not source and any(name in CROSSED for name in settings):
         return _crossed_world(settings)

@@ -335,8 +335,8 @@ def _published(file: TomlFile) -> Published | None:
     file.known("published.under", table["under"], BY_NAME)
     try:
         columns = set(pd.read_csv(path, comment="#").columns)
-    except ValueError as error:  # pandas' errors are ValueErrors
-        file.refuse("published.file", f"cannot be read: {error}")
+    except ValueError:  # as all errors of pandas are
+        file.refuse("published.file", f"is not a CSV file with the columns {', '.join(OVERLAY)}")
     if not columns >= set(OVERLAY):
         file.refuse("published.file", f"needs the columns {', '.join(OVERLAY)}")
     return Published(table["file"], table["under"])

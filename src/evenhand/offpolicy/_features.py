@@ -7,12 +7,14 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import pandas as pd
 
+from evenhand import _checks
 from evenhand._columns.buckets import is_nominal, plain
 from evenhand._columns.encoding import Encoding, features_of, matrix, told_of_constants
 from evenhand._columns.missing import Choice, Missing
 from evenhand._columns.missing_marks import Marks
 from evenhand._columns.words import shown
 from evenhand.errors import InputError, lacking, setting
+from evenhand.events.columns import reward_as_feature
 
 
 def with_contexts(
@@ -24,6 +26,7 @@ def with_contexts(
     categories: int,
     missing: Choice,
     marks: Marks,
+    decimal: str = ".",
 ) -> tuple[pd.DataFrame, list[str]]:
     """The rows that lack nothing, with columns of numbers for the context, and their names.
 
@@ -39,20 +42,27 @@ def with_contexts(
         categories: how many categories of a column have a feature of their own.
         missing: what to do about missing values.
         marks: those that are known, to be repeated in errors.
+        decimal: what its text has in place of a decimal point.
     """
-    features, nominal_columns = list(features), list(nominal_columns)
-    absent = [name for name in (*features, *nominal_columns) if name not in frame]
-    if absent:
-        raise InputError(f"{absent[0]!r} is not a column; the log has {shown(map(str, frame))}")
+    listed = {"features": list(features), "nominal_columns": list(nominal_columns)}
+    for parameter, names in listed.items():
+        absent = [name for name in names if name not in frame]
+        if absent:
+            raise InputError(
+                f"{setting(parameter)} is {absent[0]!r}, which is not a column; the log has "
+                f"{shown(map(str, frame))}",
+                value=absent[0],
+            )
+    features, nominal_columns = listed.values()
+    categories = _checks.whole("categories", categories, least=2)
     if reward in features:
-        raise InputError(
-            f"{setting('features')}: {reward!r} is the reward; a reward cannot be a feature"
-        )
+        raise reward_as_feature(reward)
     aside = [name for name in nominal_columns if name not in features]
     if aside:
         raise InputError(
             f"{setting('nominal_columns')} has {aside[0]!r}, which is not a feature; name it with "
-            f"{setting('features', [aside[0]])} as well, or leave it out"
+            f"{setting('features', [aside[0]])} as well, or leave it out",
+            value=aside[0],
         )
     if features:
         frame = frame.copy(deep=False)
@@ -65,7 +75,12 @@ def with_contexts(
             return frame, []
         intercept = any(name in nominal_columns or is_nominal(frame[name]) for name in features)
         encoded = features_of(
-            frame, features, nominal_columns, Encoding(True, categories, intercept), marks
+            frame,
+            features,
+            nominal_columns,
+            Encoding(True, categories, intercept),
+            marks,
+            decimal,
         )
         if intercept:
             encoded = told_of_constants(encoded, intercept, scaled=False)

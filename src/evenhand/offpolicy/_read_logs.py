@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,14 +19,14 @@ from evenhand._columns.missing_marks import Given, Marks
 from evenhand._columns.rewards import numbers_for, observed_rewards
 from evenhand._columns.table_files import a_folder, read_table
 from evenhand._columns.words import shown, word
-from evenhand.errors import DataError, InputError, blank, entries_of, setting
+from evenhand.errors import DataError, InputError, blank, entries_of, in_python, setting
 from evenhand.events._candidates import CONTEXTS
 from evenhand.events._formats import FORMATS
 from evenhand.events._header import About
 from evenhand.events._read import Whole, labelled, read_whole, refuse_for_own
 from evenhand.events._schema import NAMES, checked
 from evenhand.events._tables import log_path
-from evenhand.events.columns import ROLES, find_roles
+from evenhand.events.columns import ROLES, find_roles, named_roles
 from evenhand.groups import Groups
 from evenhand.offpolicy._features import with_contexts
 from evenhand.offpolicy._seen_warning import Origin, rewards_by_arm
@@ -121,9 +122,16 @@ def read_logged(
         >>> eh.offpolicy.read_logged(path).groups.labels
         ('F', 'M')
     """
-    _checks.list_of_columns("features", features)
-    _checks.list_of_columns("nominal_columns", nominal_columns)
-    named, features = dict(columns or {}), list(features)
+    if not isinstance(log, (str, os.PathLike)):
+        raise InputError(
+            f"{setting('log')} is {_checks.kind(log)}; allowed is the path of a Parquet, CSV, JSON "
+            f"or Excel file{in_python(': a frame is for Logged.from_frame')}",
+            value=log,
+        )
+    named, features = named_roles(columns), list(_checks.column_names("features", features))
+    nominal_columns = _checks.column_names("nominal_columns", nominal_columns)
+    if "group" in named:
+        named["group"] = _checks.column_name("group", named["group"])
     reading = Reading(encoding, decimal, delimiter, sheet)
     given: dict[str, Any] = {**named, "features": features, "shared": shared, "groups": groups}
     given |= {"nominal_columns": nominal_columns, "categories": categories != CATEGORIES}
@@ -138,7 +146,7 @@ def read_logged(
     if path.is_dir():
         raise a_folder("log", path)
     if path.suffix in FORMATS:
-        whole = read_whole(log_path(path), others=of_others)
+        whole = read_whole(log_path(path, "log"), others=of_others)
     else:
         whole = Whole(None, of_others(path)) if path.is_file() else None
     if whole is None:
@@ -152,11 +160,20 @@ def read_logged(
     if target is not None and CONTEXTS in frame and not features:
         raise InputError(
             f"{setting('target')} cannot be evaluated on rows without the header of their log, "
-            "such as an export after an erasure; only all arms equally often (uniform) can"
+            "such as an export after an erasure; all arms equally often can, "
+            f"{setting('target', 'uniform')}"
         )
     needed = [roles[role] for role in ("arm", "propensity", "group") if role in roles]
     frame, contexts = with_contexts(
-        frame, needed, roles["reward"], features, nominal_columns, categories, missing, marks
+        frame,
+        needed,
+        roles["reward"],
+        features,
+        nominal_columns,
+        categories,
+        missing,
+        marks,
+        reading.decimal or ".",
     )
     if "group" in roles:
         frame[roles["group"]] = group_labels(frame, [roles["group"]])
@@ -197,7 +214,8 @@ def _read_table(
     frame = read_table(path, marks, reading=reading, labels=(group,), nominal=nominal)
     reward = find_roles([str(name) for name in frame], named, ("arm", "reward"))["reward"]
     marks.check_rewards(reward, worth)
-    return frame.assign(**{reward: observed_rewards(frame[reward], worth, marks)})
+    rewards = observed_rewards(frame[reward], worth, marks, reading.decimal or ".")
+    return frame.assign(**{reward: rewards})
 
 
 def _decisions(frame: pd.DataFrame, propensity: str) -> pd.DataFrame:
@@ -268,7 +286,8 @@ def _arms(
     if "group" not in roles:
         raise InputError(
             f"no column holds the group; name it with {setting('group', COLUMN)}, or give "
-            f"{setting('groups', FILE)}"
+            f"{setting('groups', FILE)}",
+            parameter="group",
         )
     return _read_off(frame, roles["arm"], roles["group"])
 
@@ -307,14 +326,16 @@ def _read_groups(
 
 def _read_off(frame: pd.DataFrame, arm: str, group: str) -> tuple[list[str], Groups]:
     """The groups of the arms in a log, if each arm has one group."""
-    pairs = frame[[arm, group]].drop_duplicates().sort_values(arm, kind="stable")
-    twice = pairs[arm].duplicated()
+    # Every group may be its own arm: then both are the same column.
+    pairs = pd.DataFrame({"arm": frame[arm], "group": frame[group]})
+    pairs = pairs.drop_duplicates().sort_values("arm", kind="stable")
+    twice = pairs["arm"].duplicated()
     if twice.any():
-        name = pairs[arm][twice].iloc[0]
-        names = ", ".join(map(str, pairs[group][pairs[arm] == name]))
+        name = pairs["arm"][twice].iloc[0]
+        names = ", ".join(map(str, pairs["group"][pairs["arm"] == name]))
         raise DataError(
             f"arm {name} is in groups {names}; allowed is one group per arm: name another column "
             f"with {setting('arm', COLUMN)} or {setting('group', COLUMN)}, or give "
             f"{setting('groups', FILE)}"
         )
-    return [str(name) for name in pairs[arm]], Groups(pairs[group].to_list())
+    return [str(name) for name in pairs["arm"]], Groups(pairs["group"].to_list())

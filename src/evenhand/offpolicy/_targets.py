@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from evenhand import _checks
 from evenhand._checks import Array, Bools, numbers, unmasked, whole_numbers
-from evenhand.errors import InputError, setting
+from evenhand.errors import InputError, in_python, setting
 from evenhand.groups import Groups
 from evenhand.offpolicy.logged import Logged
 
@@ -51,8 +51,9 @@ def policy_probabilities(policy: HasPropensities, log: Logged) -> Array:
     if log.contexts is None or (log.contexts.ndim == 2 and not log.shared):
         raise InputError(
             "the log lacks the contexts of all arms, so a policy cannot say what it would do; "
-            f"write a log that keeps all candidates, with {setting('candidates', True)}, or choose "
-            "another target, such as uniform"
+            f"write a log that keeps all candidates{in_python(', with candidates=True')}, or "
+            f"choose another target, such as {setting('target', UNIFORM)}",
+            parameter="target",
         )
     k = log.groups.n_arms
     rows = log.contexts

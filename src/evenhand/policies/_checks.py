@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand import _checks
 from evenhand._checks import LARGEST, unmasked
 from evenhand._membership import check_rows, membership
+from evenhand._prose import number_of
 from evenhand.errors import InputError, InputWarning, setting
 from evenhand.leastsquares._layout import NEW_DIRECTION, SMALLEST
 from evenhand.policies.decision import Decision
@@ -185,7 +186,7 @@ def rounds_of(rounds: Sequence[int] | None, number: int) -> list[int]:
     numbers = [_checks.whole("rounds", item, least=0, most=2**53) for item in rounds]
     if len(numbers) != number:
         raise InputError(
-            f"rounds has {len(numbers)} numbers; give one for each of {number} rewards"
+            f"rounds has {number_of(len(numbers), 'number')}; give one for each of {number} rewards"
         )
     return numbers
 

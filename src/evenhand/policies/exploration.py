@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evenhand import _checks
 from evenhand._compile import woven
-from evenhand.errors import InputError, blank, setting
+from evenhand.errors import InputError, blank, in_python, setting
 
 Exploration = str | float | Sequence[float] | Callable[[int], float]
 
@@ -93,6 +93,7 @@ def _chance(value: Any) -> float:
 
 def _allowed(value: object) -> str:
     return (
-        f"exploration is {_checks.shown(value)}; allowed are 'paper' (t^(-1/3)), 'none', a "
-        "probability between 0 and 1, or a list or function that gives one for every round"
+        f"{setting('exploration')} is {_checks.shown(value)}; allowed are 'paper' (t^(-1/3)), "
+        f"'none', a probability between 0 and 1, or a list{in_python(' or function')} that gives "
+        "one for every round"
     )

@@ -162,7 +162,7 @@ def replay(
     if policy is not None:
         with entries_of("columns", ROLES):
             about, frame = _rows_of(log, columns, reading)
-            first = format_of(log_path(log)).first_row if isinstance(log, (str, Path)) else 0
+            first = format_of(log_path(log, "log")).first_row if isinstance(log, (str, Path)) else 0
             frame.index = pd.RangeIndex(first, first + len(frame))  # the row numbers of errors
             _learn_from(frame, policy, about, arms, columns, features)
         return policy
@@ -262,7 +262,7 @@ def _rows_of(
         return None, log.copy(deep=False)
     if not isinstance(log, (str, Path)):
         raise InputError(f"log is {log!r}; allowed is a file or a pandas frame", value=log)
-    whole = read_whole(log_path(log), partial(of_another, columns=columns, reading=reading))
+    whole = read_whole(log_path(log, "log"), partial(of_another, columns=columns, reading=reading))
     if whole is None:
         raise InputError(f"log is {str(log)!r}, where there is no log")
     refuse_for_own(whole, log, **reading.chosen)

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand._prose import number_of
 from evenhand.errors import InputError
 from evenhand.events.event import (
     DecisionMade,
@@ -251,8 +252,8 @@ class LoggedPolicy:
         values = np.ravel(np.asarray(true_reward, dtype=object)).tolist()
         if len(values) != len(given):
             raise InputError(
-                f"true_reward has {len(values)} numbers; give one for each of {len(given)} "
-                "decisions"
+                f"true_reward has {number_of(len(values), 'number')}; give one for each of "
+                f"{len(given)} decisions"
             )
         rounds = [self._pending.without_truth(item) for item in given]
         if len(set(rounds)) < len(rounds):

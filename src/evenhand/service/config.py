@@ -269,10 +269,21 @@ def _duration(file: TomlFile, key: str, text: str) -> float:
     return float(match[1]) * SECONDS[match[2]]
 
 
+def check_port(name: str, port: int) -> int:
+    """A port of this machine.
+
+    Example:
+        >>> from evenhand.service.config import check_port
+        >>> check_port("port", 8321)
+        8321
+    """
+    return _checks.whole(name, port, least=1, most=65_535)
+
+
 def _server(file: TomlFile, given: Mapping[str, Any]) -> Server:
     checked = dict(file.checked("server.", dict(given), _SERVER))
-    if not checked.get("port", 1) < 65_536:
-        file.refuse("server.port", f"is {checked['port']}; allowed is a whole number up to 65535")
+    if "port" in checked:
+        file.check("server.port", check_port, checked["port"])
     if checked.get("rate", 0) < 0:
         file.refuse("server.rate", "is below 0; allowed is requests a second, or 0 for no limit")
     if "hosts" in checked:

@@ -13,6 +13,7 @@ from evenhand._columns.diagnosis import read_with_likely_marks
 from evenhand._columns.encoding import most_frequent_first
 from evenhand._columns.file_formats import Reading
 from evenhand._columns.words import written
+from evenhand._prose import number_of
 from evenhand.errors import InputError, setting
 from evenhand.service._arms import WITH_CANDIDATES
 from evenhand.service._features import CATEGORY, NUMBER, WHOLE, YES_NO
@@ -157,7 +158,7 @@ def _feature(column: pd.Series) -> str:
         lines.append(f"values = {json.dumps(texts, ensure_ascii=False)}  # the first is the base")
     missing = int(column.isna().sum())
     if missing:
-        lines.append(f"# missing in {missing:,} rows; callers must give it")
+        lines.append(f"# missing in {number_of(missing, 'row')}; callers must give it")
     return "\n".join(lines) + "\n"
 
 

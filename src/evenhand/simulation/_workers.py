@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from evenhand.errors import InputError, setting
+from evenhand.errors import InputError, in_python, setting
 from evenhand.policies._settings import plays_in_python
 from evenhand.simulation._plain_rounds import Watch
 from evenhand.simulation._replications import Piece, Runs, class_of, run_piece
@@ -128,14 +128,14 @@ def connect(address: str) -> Any:
         from distributed import Client
     except ImportError as error:
         raise InputError(
-            "client needs dask: install it with pip install 'evenhand[cluster]'"
+            f"{setting('client')} needs dask: install it with pip install 'evenhand[cluster]'"
         ) from error
     try:
         return Client(address)  # Dask's own setting says how long it waits
     except (OSError, ValueError) as error:  # no answer, or not an address
         raise InputError(
             f"{setting('client')} is {address!r}, where no Dask scheduler answers; give the "
-            "address that Dask's scheduler prints, or a client",
+            f"address that Dask's scheduler prints{in_python(', or a client')}",
             value=address,
         ) from error
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from evenhand import _checks
 from evenhand._compile import compiled
+from evenhand._prose import number_of
 from evenhand._random import mix, normal, uniform
 from evenhand.errors import InputError
 
@@ -77,7 +78,8 @@ def checked(
         slopes = tuple(_checks.number("by_context", slope, -np.inf, np.inf) for slope in by_context)
         if len(slopes) != n_features:
             raise InputError(
-                f"by_context has {len(slopes)} numbers; give one for each of {n_features} features"
+                f"by_context has {number_of(len(slopes), 'number')}; give one for each of "
+                f"{n_features} features"
             )
     scale = _checks.number("scale", scale, 0.0, np.inf)
     if scale == 0.0:

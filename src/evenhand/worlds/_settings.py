@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from evenhand import _checks
+from evenhand._prose import number_of
 from evenhand.errors import InputError, setting
 from evenhand.groups import Groups
 
@@ -74,7 +75,7 @@ def scales_of(given: Sequence[float], n_features: int) -> tuple[float, ...]:
     scales = tuple(_checks.number("scales", value, 0.0, np.inf, open_ends=True) for value in given)
     if len(scales) != n_features:
         raise InputError(
-            f"{setting('scales')} has {len(scales)} numbers; allowed is one for each of "
-            f"{n_features} features"
+            f"{setting('scales')} has {number_of(len(scales), 'number')}; allowed is one for "
+            f"each of {n_features} features"
         )
     return scales

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import _checks
+from evenhand._prose import number_of
 from evenhand.errors import InputError, setting
 from evenhand.groups import Groups
 from evenhand.worlds.base import World
@@ -66,8 +67,8 @@ class CrossedWorld(World):
         cells = list(product(*levels.values()))
         if len(sizes) != len(cells):
             raise InputError(
-                f"{setting('sizes')} has {len(sizes)} numbers; allowed is one for each of "
-                f"{len(cells)} intersections"
+                f"{setting('sizes')} has {number_of(len(sizes), 'number')}; allowed is one for "
+                f"each of {len(cells)} intersections"
             )
         self.sizes = tuple(_checks.whole("sizes", size, least=0) for size in sizes)
         seats = [cell for cell, size in zip(cells, self.sizes, strict=True) for _ in range(size)]

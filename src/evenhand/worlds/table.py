@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,7 +29,8 @@ from evenhand._columns.missing import DEFAULT, Choice, Missing
 from evenhand._columns.missing_marks import Given, Marks
 from evenhand._columns.rewards import numbers_for, rewards_of, true_rewards_of
 from evenhand._columns.table_files import read_table
-from evenhand.errors import DataError, InputError, literal, setting
+from evenhand._columns.words import shown
+from evenhand.errors import DataError, InputError, as_given, setting
 from evenhand.groups import Groups
 from evenhand.worlds._arms import grouped, sensitive_label, sorted_by_arm, tell_of_few
 from evenhand.worlds.base import World, receive, world_kernel
@@ -170,10 +171,10 @@ class TableWorld(World):
         scaled = _checks.one_of("scale", scale, ("none", "standardise")) == "standardise"
         _checks.one_of("others", others, ("apart", "together"))
         if intercept is not None:
-            _yes_or_no("intercept", intercept)
+            _checks.yes_or_no("intercept", intercept)
         _checks.whole("categories", categories, least=2)
         self.noise = _checks.number("noise", noise, 0.0, np.inf)
-        self.absolute_rewards = _yes_or_no("absolute_rewards", absolute_rewards)
+        self.absolute_rewards = _checks.yes_or_no("absolute_rewards", absolute_rewards)
         numbers, marks = numbers_for(reward_values), Marks.of(missing_marks)
         group_columns = _names("group", group)
         cuts: dict[str, Buckets] = dict.fromkeys(_names("arms", arms), AS_IS)
@@ -183,14 +184,9 @@ class TableWorld(World):
         if true_reward is not None:
             rewards.append(_name("true_reward", true_reward))
         parts = dict.fromkeys([*group_columns, *cuts, *rewards])
-        for role, names in (
-            ("features", features),
-            ("leave_out", leave_out),
-            ("nominal_columns", nominal_columns),
-        ):
-            _checks.list_of_columns(role, names)
-        listed = None if features is None else _names("features", features)
-        left, codes = _names("leave_out", leave_out), _names("nominal_columns", nominal_columns)
+        listed = None if features is None else list(_checks.column_names("features", features))
+        left = list(_checks.column_names("leave_out", leave_out))
+        codes = list(_checks.column_names("nominal_columns", nominal_columns))
         needed = None if listed is None else {*parts, *listed, *left, *codes}
         if delimiter is not None and separator is not None:
             raise InputError(
@@ -200,10 +196,13 @@ class TableWorld(World):
         reading = Reading(encoding, decimal, delimiter or separator, sheet)
         spelled = [name for name in codes if name not in parts]
         frame = read_table(data, marks, needed, reading, group_columns, spelled)
+        point = decimal or "."
         if listed is None:
             listed = [name for name in frame.columns if name not in {*parts, *left}]
         used = list(dict.fromkeys([*parts, *listed]))
-        _check_columns(frame, used, [*left, *codes])
+        named = {"group": group_columns, "arms": cuts, "reward": rewards[:1]}
+        named |= {"true_reward": rewards[1:], "features": listed}
+        _check_columns(frame, {**named, "leave_out": left, "nominal_columns": codes}, used)
         _check_roles(rewards, group_columns, list(cuts), listed, left)
         marks.check_rewards(rewards[0], numbers)
 
@@ -226,7 +225,7 @@ class TableWorld(World):
 
         labels = grouped(group_labels(frame, group_columns), sensitive, others, group_columns)
         order, first, table = sorted_by_arm(frame, labels, cuts)
-        values = rewards_of(frame[rewards[0]], numbers, marks=marks)[order]
+        values = rewards_of(frame[rewards[0]], numbers, marks=marks, decimal=point)[order]
         true = true_rewards_of(frame[rewards[1]], numbers)[order] if rewards[1:] else np.empty(0)
         self.arms = table.assign(mean_reward=np.add.reduceat(values, first[:-1]) / np.diff(first))
         """A row per arm: its name, its columns, its group, its rows and its mean reward."""
@@ -239,7 +238,7 @@ class TableWorld(World):
         hot = one_hot and any(name in codes or is_nominal(frame[name]) for name in listed)
         constant = scaled or hot if intercept is None else bool(intercept)
         how = Encoding(one_hot, categories, constant)
-        encoded = features_of(frame, listed, codes, how, marks)
+        encoded = features_of(frame, listed, codes, how, marks, point)
         encoded = told_of_constants(encoded, constant, scaled)
         if not encoded and not constant:
             raise InputError(
@@ -342,11 +341,15 @@ def _names(role: str, given: Any) -> list[str]:
         names = [None]
     wrong = [name for name in names if not isinstance(name, (str, int)) or isinstance(name, bool)]
     if wrong or (role == "group" and not names):
-        raise InputError(f"{setting(role)} is {given!r}; allowed are names of columns", value=given)
+        raise InputError(
+            f"{setting(role)} is {as_given(given)}; allowed are names of columns", value=given
+        )
     texts = [str(name) for name in names]
     twice = [name for name in texts if texts.count(name) > 1]
     if twice:
-        raise InputError(f"{setting(role)} names column {twice[0]!r} twice; name it once")
+        raise InputError(
+            f"{setting(role)} names column {twice[0]!r} twice; name it once", value=twice[0]
+        )
     return texts
 
 
@@ -359,27 +362,29 @@ def _name(role: str, given: Any) -> str:
     return names[0]
 
 
-def _yes_or_no(name: str, value: Any) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise InputError(
-            f"{setting(name)} is {value!r}; allowed are {literal(True)} and {literal(False)}",
-            value=value,
-        )
-    return bool(value)
-
-
-def _check_columns(frame: pd.DataFrame, used: Sequence[str], mentioned: Sequence[str]) -> None:
+def _check_columns(
+    frame: pd.DataFrame, named: Mapping[str, Iterable[str]], used: Sequence[str]
+) -> None:
+    """Refuse names of columns that are not there, by the setting that has them."""
     known = list(frame.columns)
-    for name in [*used, *mentioned]:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            more = f" and {len(known) - 30} more" if len(known) > 30 else ""
-            shown = ", ".join(" ".join(column.split()) for column in known[:30]) or "no columns"
-            raise DataError(f"column {name!r} is not in the table; {hint}it has {shown}{more}")
-    for name in used:
-        if known.count(name) > 1:
-            raise DataError(f"column {name!r} is in the table more than once; rename or drop one")
+    for parameter, names in named.items():
+        for name in names:
+            if name not in known:
+                near = get_close_matches(name, known, n=1)
+                hint = f"did you mean {near[0]!r}? " if near else ""
+                more = f" and {len(known) - 30} more" if len(known) > 30 else ""
+                there = shown(" ".join(column.split()) for column in known[:30]) or "no columns"
+                raise DataError(
+                    f"column {name!r} is not in the table; {hint}it has {there}{more}",
+                    parameter=parameter,
+                    value=name,
+                )
+            if name in used and known.count(name) > 1:
+                raise DataError(
+                    f"column {name!r} is in the table more than once; rename or drop one",
+                    parameter=parameter,
+                    value=name,
+                )
     if frame.empty:
         raise DataError(f"{setting('data')} has no rows; give a table with some")
 
@@ -397,10 +402,15 @@ def _check_roles(
     for name in rewards:
         if name in listed or name in groups or name in cut:
             role = "feature" if name in listed else "part of the group or the arms"
-            raise DataError(f"column {name!r} is a reward and a {role}; give it one role")
+            raise DataError(
+                f"column {name!r} is a reward and a {role}; give it one role",
+                parameter="reward",
+                value=name,
+            )
     for name in left:
         if name in listed:
             raise DataError(
                 f"column {name!r} is in features and in leave_out; name it in one",
                 parameter="features",
+                value=name,
             )

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from evenhand import _checks
 from evenhand._columns.buckets import MOST_GROUPS
 from evenhand._columns.missing import ERROR, OTHERS, Choice
 from evenhand._columns.words import category, shown
@@ -55,15 +56,15 @@ def split_groups(named: Mapping[str, Any]) -> tuple[dict[str, str], tuple[str, .
         ({'group': 'sex', 'reward': 'paid'}, ('sex', 'race'))
     """
     given = named.get("group")
-    if given is None or isinstance(given, str):
+    if given is None:
         return dict(named), ()
-    names = list(given) if isinstance(given, Sequence) else []
-    if not names or not all(isinstance(name, str) for name in names):
+    names = _checks.column_names("group", given, alone=True)
+    if not names:
         raise InputError(
             f"{setting('group')} is {given!r}; allowed is a column or a list of columns",
             value=given,
         )
-    return {**named, "group": names[0]}, tuple(names) if len(names) > 1 else ()
+    return {**named, "group": names[0]}, names if len(names) > 1 else ()
 
 
 def with_attributes(source: Source, settings: AuditSettings) -> AuditSettings:
@@ -81,7 +82,8 @@ def with_attributes(source: Source, settings: AuditSettings) -> AuditSettings:
     if twice:
         raise InputError(
             f"{setting('group')} has {twice[0]!r} twice; allowed are different columns: name it "
-            "once"
+            "once",
+            value=twice[0],
         )
     others = {column: role for role, column in settings.columns.items() if role != "group"}
     for name in names:
@@ -90,12 +92,14 @@ def with_attributes(source: Source, settings: AuditSettings) -> AuditSettings:
             if name in (getattr(settings, parameter) or ()):
                 raise InputError(
                     f"{setting(parameter)} has {name!r}, which is a group; groups are compared "
-                    "at the same features and cannot be one: take it out of one of them"
+                    "at the same features and cannot be one: take it out of one of them",
+                    value=name,
                 )
         if name in others:
             raise InputError(
                 f"{setting('group')} has {name!r}, which is also named as the {others[name]}; take "
-                "it out of one of them"
+                "it out of one of them",
+                value=name,
             )
     columns = {**settings.columns, "group": names[0]}
     return replace(settings, columns=columns, attributes=names)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from evenhand.audit._input.expressions import as_number, is_missing
+from evenhand._prose import number_of
+from evenhand.audit._input.expressions import as_number, in_words, is_missing
 from evenhand.audit._input.sources import Source
 from evenhand.errors import DataError, setting
 
@@ -39,8 +40,9 @@ def _check(source: Source, column: str) -> None:
     table = source.table
     if not table.schema()[column].is_numeric():
         raise DataError(
-            f"count is {column!r}, a column of {table.schema()[column]}; allowed are whole numbers "
-            "from 0 on: how many people a row stands for"
+            f"{setting('count')} is {column!r}, a column of {in_words(table.schema()[column])}; "
+            "allowed are whole numbers from 0 on: how many people a row stands for",
+            value=column,
         )
     many: Any = as_number(table[column])
     checked = source.fetch(
@@ -52,22 +54,26 @@ def _check(source: Source, column: str) -> None:
             people=many.sum(),
         )
     ).iloc[0]
-    said = f"count {column!r} has"
+    said = f"{setting('count')} is {column!r}, which has"
     allowed = "allowed are whole numbers from 0 on"
     if checked["missing"]:
         raise DataError(
             f"{said} {int(checked['missing']):,} missing values of {int(checked['rows']):,}; "
-            f"{allowed}: put 0 for rows that stand for nobody"
+            f"{allowed}: put 0 for rows that stand for nobody",
+            value=column,
         )
-    if checked["broken"]:
+    broken = int(checked["broken"])
+    if broken:
         raise DataError(
-            f"{said} {int(checked['broken']):,} values that are not whole; {allowed}. Name weights "
-            f"that are not counts in {setting('weight')}"
+            f"{said} {number_of(broken, 'value')} that {'is' if broken == 1 else 'are'} not whole; "
+            f"{allowed}: name weights that are not counts in {setting('weight')}",
+            value=column,
         )
     if checked["least"] < 0:
-        raise DataError(f"{said} a value of {checked['least']:g}; {allowed}")
+        raise DataError(f"{said} a value of {checked['least']:g}; {allowed}", value=column)
     if not 0 < checked["people"] <= MOST_PEOPLE:
         raise DataError(
             f"{said} a sum of {checked['people']:g}; allowed are 1 to {MOST_PEOPLE:,} people: "
-            "audit a part of the log, or a table with a row per person"
+            "audit a part of the log, or a table with a row per person",
+            value=column,
         )

@@ -62,3 +62,25 @@ def is_missing(column: Any) -> Any:
     """Whether a value is missing: NULL, or NaN in columns that can hold it."""
     is_null = column.isnull()
     return is_null | column.isnan().coalesce(False) if column.type().is_floating() else is_null
+
+
+def in_words(kind: Any) -> str:
+    """What a column holds, as messages say it.
+
+    Example:
+        >>> import ibis.expr.datatypes as dt
+        >>> from evenhand.audit._input.expressions import in_words
+        >>> in_words(dt.string), in_words(dt.Timestamp(scale=6)), in_words(dt.Array(dt.int64))
+        ('text', 'times', 'lists')
+    """
+    kinds = {
+        "text": kind.is_string(),
+        "true and false": kind.is_boolean(),
+        "numbers": kind.is_numeric(),
+        "dates": kind.is_date(),
+        "times": kind.is_temporal(),
+        "lists": kind.is_array(),
+        "tables": kind.is_struct() or kind.is_map() or kind.is_json(),
+        "bytes": kind.is_binary(),
+    }
+    return next((words for words, here in kinds.items() if here), str(kind))

@@ -11,8 +11,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from evenhand._columns.compression import ZIP, ZSTANDARD
-from evenhand._columns.conversion import AS_WRITTEN, AS_WRITTEN_SPARK, from_excel, in_utf8
+from evenhand._columns.compression import ZIP, ZSTANDARD, opened
+from evenhand._columns.conversion import (
+    AS_WRITTEN,
+    AS_WRITTEN_SPARK,
+    from_excel,
+    in_utf8,
+    no_objects,
+)
 from evenhand._columns.delimiters import delimiter_of
 from evenhand._columns.file_formats import CSV, EXCEL, JSON, PARQUET, UTF8, Reading
 from evenhand._columns.missing_marks import Marks
@@ -37,6 +43,8 @@ def open_files(files: Files, engine: str, marks: Marks, spill: str, how: Reading
         return replace(opened, table=table, json=spark_kinds(table))
     if form == JSON:
         kinds = duckdb_kinds(con, paths)
+        if list(kinds) == ["json"]:  # what DuckDB calls values without a key
+            raise _without_rows(paths, label)
         return replace(opened, table=duckdb_json(con, paths, kinds, ()), json=kinds)
     if engine == "spark":
         _check_spark(con, files, how)
@@ -59,6 +67,15 @@ def open_files(files: Files, engine: str, marks: Marks, spill: str, how: Reading
         if engine == "spark":
             return _spark_csv(opened, form, how, marks)
         return _duckdb_csv(opened, form, how, marks)
+
+
+def _without_rows(paths: Sequence[str], label: str) -> DataError:
+    """The error for JSON without a single object: an empty array, or values of other kinds."""
+    for path in paths:
+        with opened(path) as file:
+            if file.read(100).strip() not in (b"", b"[]"):
+                return no_objects(label)
+    return DataError(f"{label} has no rows; an audit needs some")
 
 
 def _is_packed(path: str, engine: str) -> bool:

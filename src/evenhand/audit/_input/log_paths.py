@@ -8,17 +8,23 @@ from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evenhand._columns.compression import DAMAGED, opened
+from evenhand._columns.compression import DAMAGED, damaged, opened
+from evenhand._columns.conversion import check_zeros
 from evenhand._columns.delimiters import delimiter_of, first_records
-from evenhand._columns.file_formats import CSV, PARQUET, Reading, endings, form_of
+from evenhand._columns.file_formats import (
+    CSV,
+    FIRST_BYTES,
+    NO_PARQUET,
+    PARQUET,
+    Reading,
+    endings,
+    form_of,
+)
 from evenhand.errors import DataError, InputError, setting
 
 KINDS = "Parquet, CSV, JSON or Excel"
 PATTERN = re.compile(r"([*?\[])")
-NO_PARQUET = "is not a Parquet file, or is incomplete; write it again"
 LOOKED_AT = 1_000_000  # bytes in which damage is looked for
-FIRST_BYTES = 1000  # among which UTF-8 text has no zero
-MARKS_OF_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Files(NamedTuple):
@@ -180,9 +186,9 @@ def _check_text(path: str, reading: Reading) -> None:
         with opened(path) as file:
             start = file.read(LOOKED_AT)
     except DAMAGED as error:
-        raise DataError(f"{path} cannot be read: {error}; write it again") from error
-    if reading.is_utf8 and (start.startswith(MARKS_OF_UTF16) or b"\0" in start[:FIRST_BYTES]):
-        raise DataError(f"{path} is UTF-16, not UTF-8; give {setting('encoding', 'utf-16')}")
+        raise damaged(path, error) from error
+    if reading.is_utf8:
+        check_zeros(path, start[:FIRST_BYTES])
 
 
 def _same_names(path: str, names: Sequence[str], other: str, others: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +16,7 @@ from evenhand import _checks
 from evenhand._columns.buckets import plain
 from evenhand._columns.file_formats import Reading
 from evenhand._columns.missing_marks import Marks
+from evenhand._columns.table_files import as_frame
 from evenhand._columns.words import word, written
 from evenhand.audit._input.addresses import hidden, passwords_in, without_password
 from evenhand.audit._input.engines import (
@@ -81,6 +83,13 @@ def open_log(
         raise type(error)(hidden(error.message, passwords), parameter=error.parameter) from None
 
 
+def as_log(log: Any) -> Any:
+    """A log as `open_log` takes it: frames of other packages and mappings become one of pandas."""
+    if isinstance(log, (str, os.PathLike, pd.DataFrame)) or hasattr(log, "get_backend"):
+        return log
+    return as_frame(log, "log")
+
+
 def _needs_ibis() -> None:
     try:
         import ibis  # noqa: F401
@@ -91,6 +100,8 @@ def _needs_ibis() -> None:
 
 
 def _from_frame(frame: pd.DataFrame, engine: str, marks: Marks, spill: str) -> Source:
+    if frame.columns.empty:
+        raise DataError(f"{setting('log')} has no columns; give a table with some", value=frame)
     named = frame.rename(columns=str).reset_index(drop=True)
     twice = named.columns[named.columns.str.casefold().duplicated()]
     if len(twice):
@@ -128,8 +139,19 @@ def _from_frame(frame: pd.DataFrame, engine: str, marks: Marks, spill: str) -> S
         raise DataError(
             f"column {mixed[1]!r} holds values of several kinds, such as numbers and text; make "
             "them one kind, or name those that stand for a missing value in "
-            f"{setting('missing_marks')}"
+            f"{setting('missing_marks')}",
+            parameter="log",
+            value=mixed[1],
         ) from error
+    for column in arrow.schema:
+        if isinstance(column.type, pa.BaseExtensionType):  # such as intervals
+            raise DataError(
+                f"column {column.name!r} is of the type {named[column.name].dtype}; allowed are "
+                "numbers, text, truth values, dates and times: turn it into one of these, or drop "
+                "it",
+                parameter="log",
+                value=column.name,
+            )
     return Source(
         ibis.memtable(arrow),
         con,
@@ -156,6 +178,13 @@ def _open_table(name: str, label: str, engine: str | None, spill: str) -> Source
         path = Path(where.removeprefix("duckdb://"))
         if not path.is_file():
             raise InputError(f"{setting('log')} is {label!r}; there is no file {path}", value=label)
+        with path.open("rb") as file:
+            if file.read(12)[8:] != b"DUCK":
+                raise InputError(
+                    f"{setting('log')} is {label!r}, and {path} is not a database of DuckDB; name "
+                    "a file of rows without ::TABLE",
+                    value=label,
+                )
         con = open_duckdb(spill, path)
     else:
         raise InputError(

@@ -10,7 +10,7 @@ import pandas as pd
 
 from evenhand._columns.words import meant, shown
 from evenhand.bias.estimate import MEAN
-from evenhand.errors import InputError, setting
+from evenhand.errors import InputError, as_given, setting
 
 
 class CellCounts(NamedTuple):
@@ -36,6 +36,12 @@ def as_text(given: object) -> str | None:
         return None
     if isinstance(given, Mapping):
         return ",".join(f"{name}={category}" for name, category in given.items())
+    if isinstance(given, (list, tuple, set)):
+        raise InputError(
+            f"{setting('reference')} is {as_given(given)}; allowed is a group, or a category of "
+            "each group column",
+            value=given,
+        )
     return str(given)
 
 

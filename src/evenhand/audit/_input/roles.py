@@ -74,7 +74,9 @@ def check_named(parameter: str, names: Any, known: tuple[str, ...]) -> None:
     """Raise for a name that is none of the known columns."""
     for name in names:
         if name not in known:
-            raise InputError(f"{setting(parameter)} has {name!r}; allowed are {shown(known)}")
+            raise InputError(
+                f"{setting(parameter)} has {name!r}; allowed are {shown(known)}", value=name
+            )
 
 
 def with_guesses(source: Source, settings: AuditSettings) -> Source:

@@ -18,12 +18,14 @@ from evenhand._columns.diagnosis import dates
 from evenhand._columns.encoding import MOST_CATEGORIES, most_frequent_first
 from evenhand._columns.words import shown
 from evenhand.audit._input.diagnosis import (
+    aside,
     check_categories,
     no_number,
     one_group,
     too_many,
     values_of,
 )
+from evenhand.audit._input.expressions import in_words
 from evenhand.audit._input.roles import check_named, columns_of
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings
@@ -31,6 +33,7 @@ from evenhand.bias.statistics import Array
 from evenhand.errors import DataError, blank, setting
 from evenhand.events.columns import NEEDED, Columns
 
+NANOSECONDS = "TIMESTAMPTZ_NS"  # of DuckDB, which Ibis does not know
 MOST_ARMS = 200
 ASIDE = 0.05  # of a sample, on each side of its median: the range to look for that of all rows
 MOST_LABELS = 50_000  # groups, or arms of groups, up to which all are counted exactly
@@ -105,7 +108,7 @@ def look(source: Source, settings: AuditSettings, by_probability: bool = False) 
         )
     columns = _numeric(source, schema, columns, settings)
     nominal, numbers = _kinds(schema, columns.features, settings.nominal_columns)
-    counted = _count(source, schema, columns, nominal)
+    counted = _count(source, schema, columns, nominal, settings)
     rows, arms = int(counted["rows"]), int(counted.get("arms", 0))
     if not by_probability:
         _check_groups(source, counted, columns)
@@ -199,15 +202,20 @@ def _kinds(
             raise dates(name, role="timestamp")
         else:
             raise DataError(
-                f"feature {name!r} is a column of {kind}; allowed are numbers and text: leave it "
-                f"out with {setting('leave_out', [name])}, or name its role, such as "
-                f"{setting('timestamp', name)}"
+                f"feature {name!r} is a column of {in_words(kind)}; allowed are numbers and text: "
+                f"leave it out with {setting('leave_out', [name])}, or turn it into one of these",
+                parameter="features",
+                value=name,
             )
     return tuple(nominal), tuple(numbers)
 
 
 def _count(
-    source: Source, schema: Any, columns: Columns, nominal: tuple[str, ...]
+    source: Source,
+    schema: Any,
+    columns: Columns,
+    nominal: tuple[str, ...],
+    settings: AuditSettings,
 ) -> dict[Any, Any]:
     """How many rows, groups, arms and categories there are, the first time and the last."""
     table = source.table
@@ -230,7 +238,9 @@ def _count(
     if columns.timestamp is not None:
         # In a query of their own, which Parquet answers without reading rows.
         kind, column = schema[columns.timestamp], table[columns.timestamp]
-        ends = [seconds(end, kind, columns.timestamp) for end in (column.min(), column.max())]
+        if not (kind.is_temporal() or kind.is_numeric() or NANOSECONDS in str(kind)):
+            raise _no_time(columns.timestamp, kind, settings)
+        ends = [seconds(end, kind) for end in (column.min(), column.max())]
         row |= source.fetch(table.aggregate(first=ends[0], last=ends[1])).iloc[0].to_dict()
     return row
 
@@ -247,20 +257,23 @@ def _labels(source: Source, columns: Columns) -> pd.DataFrame | None:
     return labels if len(labels) <= MOST_LABELS else None
 
 
-def seconds(column: Any, kind: Any, name: str) -> Any:
+def _no_time(name: str, kind: Any, settings: AuditSettings) -> DataError:
+    return DataError(
+        f"{setting('timestamp')} is {name!r}, a column of {in_words(kind)}; allowed are times, "
+        f"dates and numbers: convert it, or {aside('timestamp', name, settings.columns)}",
+        value=name,
+    )
+
+
+def seconds(column: Any, kind: Any) -> Any:
     """A time as a number: seconds since 1970, or the number that it is."""
     if kind.is_timestamp():
         return column.epoch_seconds().cast("float64")
-    if "TIMESTAMPTZ_NS" in str(kind):  # of DuckDB, which Ibis does not know
+    if NANOSECONDS in str(kind):
         return column.cast("string").cast("timestamp('UTC')").epoch_seconds().cast("float64")
     if kind.is_date():
         return column.cast("timestamp").epoch_seconds().cast("float64")
-    if kind.is_numeric():
-        return column.cast("float64")
-    raise DataError(
-        f"timestamp is {name!r}, a column of {kind}; allowed are times, dates and numbers: convert "
-        f"it, or leave it out with {setting('leave_out', [name])}"
-    )
+    return column.cast("float64")
 
 
 def _categories(
@@ -285,7 +298,7 @@ def _categories(
         totals = counts.groupby("category")["n"].sum()
         names = most_frequent_first(totals)
         if name not in settings.nominal_columns or not names:
-            check_categories(name, names, settings.marks)
+            check_categories(name, names, settings.marks, source.decimal)
         unseen |= len(names) == 1 and int(totals.sum()) < counted["rows"]
         few = _rare(counts, names[0])
         names = [name for name in names if name not in few]

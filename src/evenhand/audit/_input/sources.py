@@ -12,6 +12,8 @@ from typing import Any
 
 import pandas as pd
 
+from evenhand._columns.conversion import no_json
+from evenhand._columns.file_formats import NO_PARQUET
 from evenhand.audit._input.addresses import hidden
 from evenhand.audit._input.engines import (
     Progress,
@@ -20,7 +22,7 @@ from evenhand.audit._input.engines import (
     told,
 )
 from evenhand.audit._input.json_files import duckdb_json, spark_json
-from evenhand.audit._input.log_paths import NO_PARQUET, as_pattern
+from evenhand.audit._input.log_paths import as_pattern
 from evenhand.errors import DataError, InputError, setting
 
 # What DuckDB says of a Parquet file that was cut off, or whose bytes were changed.
@@ -280,9 +282,12 @@ def told_of(
         line = re.search(r"Line: (\d+)", said)
         return DataError(
             f"{name}{f' (line {line[1]})' if line else ''} is not UTF-8 text; say what it is, "
-            f"such as {setting('encoding', 'latin-1')} or {setting('encoding', 'windows-1252')}"
+            f"such as {setting('encoding', 'latin-1')} or {setting('encoding', 'windows-1252')}",
+            parameter="encoding",
         )
     if re.search(DAMAGED, said):
         return DataError(f"{name} {NO_PARQUET}")
+    if "Malformed JSON" in said:
+        return no_json(name)
     plain = error if said == str(error) else RuntimeError(said)
     return DataError(hidden(told(label, plain).message, passwords))

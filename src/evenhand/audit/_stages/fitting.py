@@ -124,7 +124,7 @@ class AuditRun:
         missing_values.chosen(self.look, self.settings)  # raises for unknown choices
         design = make_design(self.look, {}, fill=False)
         sums = self._aggregate(design, gaps)
-        check_chances(self.source, sums.frame, self.look.columns.propensity)
+        check_chances(self.source, sums.frame, self.look.columns.propensity, self.settings)
         if self.look.unseen or spoiled(sums.frame, self.weighted):
             self.tell("counting missing values")
             gaps = missing_values.count_gaps(self.source, self.look, self.settings)

@@ -58,7 +58,7 @@ def prepared(
             picked[NUMBER_OF["a"]] = table[columns.arm]
     if look.times is not None:
         kind = source.table.schema()[columns.timestamp]
-        picked["t"] = window(seconds(table[columns.timestamp], kind, ""), look.times)
+        picked["t"] = window(seconds(table[columns.timestamp], kind), look.times)
     weight = weights(table, look, settings)
     if weight is not None:
         picked["w"] = weight

@@ -18,7 +18,9 @@ from evenhand.errors import DataError, setting
 from evenhand.events.columns import Columns
 
 
-def check_chances(source: Source, frame: pd.DataFrame, column: str | None) -> None:
+def check_chances(
+    source: Source, frame: pd.DataFrame, column: str | None, settings: AuditSettings
+) -> None:
     """Raise if propensities are outside 0 to 1; their inverse is then below 1.
 
     Only then are they queried themselves: the sums have the least inverse anyway.
@@ -27,20 +29,24 @@ def check_chances(source: Source, frame: pd.DataFrame, column: str | None) -> No
         return
     chance = as_number(source.table[column])
     ends = source.table.aggregate(low=chance.min(), high=chance.max())
-    check_propensities(column, *source.fetch(ends).iloc[0])
+    low, high = source.fetch(ends).iloc[0]
+    check_propensities(column, low, high, settings.columns)
 
 
 def check_weights(frame: pd.DataFrame, columns: Columns, settings: AuditSettings) -> None:
     """Raise if weights or propensities are outside what is allowed."""
     if settings.weigh_by_propensity and not (frame["surest"] >= 1.0 - 1e-5).all():
         raise DataError(
-            f"propensity {columns.propensity!r} has values outside 0 to 1; allowed are "
-            "numbers above 0 and up to 1"
+            f"{setting('propensity')} is {columns.propensity!r}, which has values outside 0 to 1; "
+            "allowed are numbers above 0 and up to 1",
+            value=columns.propensity,
         )
     if columns.weight is not None and not (frame["least"] > 0.0).all():
         raise DataError(
-            f"weight {columns.weight!r} has values of 0 or below; allowed are numbers above 0. "
-            f"A column that counts people belongs in {setting('count')}, where 0 is allowed"
+            f"{setting('weight')} is {columns.weight!r}, which has values of 0 or below; allowed "
+            f"are numbers above 0: name a column that counts people in {setting('count')}, where 0 "
+            "is allowed",
+            value=columns.weight,
         )
 
 
@@ -50,8 +56,9 @@ def not_finite(
     """The error for sums that are not finite although nothing is missing."""
     if settings.weigh_by_propensity and (frame["weighed"] != frame["n"]).any():
         return DataError(
-            f"propensity {columns.propensity!r} has values of 0; allowed are numbers above 0 "
-            "and up to 1"
+            f"{setting('propensity')} is {columns.propensity!r}, which has values of 0; allowed "
+            "are numbers above 0 and up to 1",
+            value=columns.propensity,
         )
     too_large = [
         feature.column
@@ -59,9 +66,12 @@ def not_finite(
         if not np.isfinite(frame[f"z{i}_{i}"].to_numpy(dtype=np.float64)).all()
     ]
     name = too_large[0] if too_large else columns.reward
+    other = f"leave it out with {setting('leave_out', [name])}" if too_large else "name another"
     return DataError(
         f"column {name!r} has an infinity or numbers too large to be squared; allowed are "
-        f"finite numbers: leave it out with {setting('leave_out')}, or correct it"
+        f"finite numbers: correct them, or {other}",
+        parameter="features" if too_large else "reward",
+        value=name,
     )
 
 
