@@ -139,7 +139,15 @@ def column_names(name: str, values: Any, *, alone: bool = False) -> tuple[str, .
         listed = [None]
     if not all(map(_is_name, listed)):
         raise _refusal(name, values, f"{'a column or ' if alone else ''}a list of columns")
-    return tuple(map(str, listed))
+    names = [str(value) for value in listed]
+    twice = next((value for value in names if names.count(value) > 1), None)
+    if twice is not None:
+        raise InputError(
+            f"{setting(name)} names column {twice!r} twice; name each once",
+            parameter=name,
+            value=twice,
+        )
+    return tuple(names)
 
 
 def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:

@@ -73,7 +73,7 @@ def refused(folder, *arguments):
         (("audit", "log.csv::t", *ROLES), "LOG is 'log.csv::t', and log.csv is not a database"),
         ((*VALUE, "--feature", "zz"), "--feature is 'zz', which is not a column; the log has g, x"),
         ((*VALUE, "--delimiter", "\\t"), "the log has 'g,x,y,p,t'"),
-        (("value", "folder.csv", *VALUE[2:]), "LOG is 'folder.csv'; allowed is a file in a folder"),
+        (("value", "folder.csv", *VALUE[2:]), "LOG is 'folder.csv', which is a folder; give the"),
         (("init", "x.toml", "--like", "nope"), "--like is 'nope'; allowed are "),
         (("serve", "--demo", "--port", "-1"), "--port is -1; allowed is a whole number of at lea"),
         (("serve", "--port", "99999", "x.toml"), "--port is 99999; allowed is a whole number up"),

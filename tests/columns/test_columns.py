@@ -571,7 +571,7 @@ def test_constants_that_are_hard_to_see():
         ({"group": ["sex", "sex"]}, "group names column 'sex' twice"),
         ({"features": ["debt"], "leave_out": ["debt"]}, "in features and in leave_out"),
         ({"features": []}, "features are none"),
-        ({"features": 2.5}, "features is 2.5; allowed are names of columns"),
+        ({"features": 2.5}, "features is 2.5; allowed is a list of columns"),
         ({"group": []}, r"group is \[\]; allowed are names of columns"),
         ({"group": None}, "group is None"),
         ({"arms": None}, "arms is None"),

@@ -177,12 +177,13 @@ class TableWorld(World):
         self.absolute_rewards = _checks.yes_or_no("absolute_rewards", absolute_rewards)
         numbers, marks = numbers_for(reward_values), Marks.of(missing_marks)
         group_columns = _names("group", group)
-        cuts: dict[str, Buckets] = dict.fromkeys(_names("arms", arms), AS_IS)
+        is_cut = isinstance(arms, Mapping)
+        cuts: dict[str, Buckets] = dict.fromkeys(_names("arms", [*arms] if is_cut else arms), AS_IS)
         if isinstance(arms, Mapping):
             cuts = dict(zip(cuts, arms.values(), strict=True))
-        rewards = [_name("reward", reward)]
+        rewards = [_checks.column_name("reward", reward)]
         if true_reward is not None:
-            rewards.append(_name("true_reward", true_reward))
+            rewards.append(_checks.column_name("true_reward", true_reward))
         parts = dict.fromkeys([*group_columns, *cuts, *rewards])
         listed = None if features is None else list(_checks.column_names("features", features))
         left = list(_checks.column_names("leave_out", leave_out))
@@ -335,31 +336,12 @@ class TableWorld(World):
 
 def _names(role: str, given: Any) -> list[str]:
     """A list of column names, from one name or several."""
-    try:
-        names = [given] if isinstance(given, (str, int)) else list(given)
-    except TypeError:
-        names = [None]
-    wrong = [name for name in names if not isinstance(name, (str, int)) or isinstance(name, bool)]
-    if wrong or (role == "group" and not names):
+    names = list(_checks.column_names(role, given, alone=True))
+    if role == "group" and not names:
         raise InputError(
             f"{setting(role)} is {as_given(given)}; allowed are names of columns", value=given
         )
-    texts = [str(name) for name in names]
-    twice = [name for name in texts if texts.count(name) > 1]
-    if twice:
-        raise InputError(
-            f"{setting(role)} names column {twice[0]!r} twice; name it once", value=twice[0]
-        )
-    return texts
-
-
-def _name(role: str, given: Any) -> str:
-    names = _names(role, given)
-    if not isinstance(given, (str, int)):
-        raise InputError(
-            f"{setting(role)} is {given!r}; allowed is the name of one column", value=given
-        )
-    return names[0]
+    return names
 
 
 def _check_columns(
