@@ -8,33 +8,28 @@ from functools import partial, wraps
 from pathlib import Path
 from threading import RLock
 from typing import Any, NoReturn, Self, TypeVar, cast
-from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._prose import number_of
 from evenhand.errors import InputError
 from evenhand.events.event import (
     DecisionMade,
     Event,
     Overridden,
-    RewardObserved,
     RowsAbsorbed,
-    TrueRewardObserved,
 )
 from evenhand.events.ledger import Ledger
-from evenhand.policies import _checks as checking
 from evenhand.policies._checks import joined
 from evenhand.policies._settings import own_learner
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
-from evenhand.recording._decision_records import now, past_decisions, record_of, with_candidates
+from evenhand.recording._decision_records import now, record_of, with_candidates
 from evenhand.recording._pending import Pending
 from evenhand.recording._replay import checksum, state_of
+from evenhand.recording._reward_events import Learn, RewardEvents, nothing
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-Learn = Callable[[], None]
 
 
 def _in_turn(method: Method) -> Method:
@@ -87,8 +82,7 @@ class LoggedPolicy:
         self._taken = pending.seq  # the last event that a snapshot was tried for
         # What the policy had learned when it last learned through this log, or elsewhere.
         self._known, self._is_outside = policy._changes[0], False
-        # Decisions as `select` returned them, as long as somebody has them.
-        self._made: WeakValueDictionary[int, Decision] = WeakValueDictionary()
+        self._rewards = RewardEvents(policy, ledger, pending)
 
     # What is logged -----------------------------------------------------------------------------
 
@@ -147,7 +141,7 @@ class LoggedPolicy:
                 ledger.take_back(event.seq - 1)
             raise
         if pending.learns_truth:
-            self._made[decision.round] = decision
+            self._rewards.made[decision.round] = decision
         return decision
 
     @_in_turn
@@ -169,23 +163,25 @@ class LoggedPolicy:
             true_reward: the true reward of each decision, see `true_reward`; given with the
                 observed one, at any time after it, or without one.
         """
+        self._check()
+        rewards = self._rewards
         if true_reward is None:
             if reward is None:
                 raise InputError("reward is missing; give the observed reward, or a true_reward")
-            self._learn(*self._observed(decision, reward))
+            self._learn(*rewards.observed(decision, reward))
             return
         is_batch = not isinstance(decision, (Decision, str)) and isinstance(decision, Iterable)
         given: list[Any] = list(decision) if is_batch else [decision]  # type: ignore[arg-type]
-        values = self._true_values(given, true_reward)
+        values = rewards.true_values(given, true_reward)
         if reward is None:
-            self._learn(*self._true(given, values))
+            self._learn(*rewards.true(given, values))
             return
-        events, learn = self._observed(given if is_batch else given[0], reward)
-        true_events, _ = self._true(given, values, after=events)
+        events, learn = rewards.observed(given if is_batch else given[0], reward)
+        true_events, _ = rewards.true(given, values, after=events)
 
         def learn_both() -> None:
             learn()
-            self._true(given, values, rewarded=True)[1]()
+            rewards.true(given, values, rewarded=True)[1]()
 
         self._learn([*events, *true_events], learn_both)  # one call is kept as a whole or not
 
@@ -194,9 +190,10 @@ class LoggedPolicy:
         self, arms: ArrayLike, contexts: ArrayLike, rewards: ArrayLike, *, groups: Any = None
     ) -> None:
         """Learn from rows as `Policy.absorb` does. They are logged without round and propensity."""
+        self._check()
         if groups is not None:
             contexts = joined(self.policy, contexts, groups, of_arms=False)
-        observations = self._observations(arms, contexts, rewards)
+        observations = self._rewards.observations(arms, contexts, rewards)
         if observations[2].size:
             numbers, rows, values = (column.tolist() for column in observations)
             contexts_ = tuple(map(tuple, rows))
@@ -216,13 +213,14 @@ class LoggedPolicy:
             context: the context of that arm.
             groups: a list with the membership of that candidate, if it came with the round.
         """
-        round = self._find(decision)
+        self._check()
+        round = self._pending.waiting_round(decision)
         if round in self._pending.overridden:
             raise InputError(f"decision of round {round} was already overridden")
         given = np.atleast_2d(np.asarray(context))
         if self.policy.groups.changes:
             given = joined(self.policy, given, groups, of_arms=False)
-        numbers, rows, _ = self._observations([arm], given, [0.0])
+        numbers, rows, _ = self._rewards.observations([arm], given, [0.0])
         chosen = int(numbers[0])
         if chosen == self._pending.decision(round).arm:
             raise InputError(
@@ -230,7 +228,7 @@ class LoggedPolicy:
             )
         name = self._pending.id_of(round)
         seq, row = self._pending.seq + 1, tuple(rows[0].tolist())
-        self._learn([Overridden(seq, now(), name, chosen, row)], _nothing)
+        self._learn([Overridden(seq, now(), name, chosen, row)], nothing)
 
     @_in_turn
     def true_reward(self, decision: Decision | int | str, value: float) -> None:
@@ -244,96 +242,9 @@ class LoggedPolicy:
             decision: the result of `select`, its round or its id.
             value: any finite number.
         """
-        self._learn(*self._true([decision], self._true_values([decision], value)))
-
-    def _true_values(self, given: list[Any], true_reward: ArrayLike) -> list[float]:
-        """The true rewards of decisions that may have one, checked."""
         self._check()
-        values = np.ravel(np.asarray(true_reward, dtype=object)).tolist()
-        if len(values) != len(given):
-            raise InputError(
-                f"true_reward has {number_of(len(values), 'number')}; give one for each of "
-                f"{len(given)} decisions"
-            )
-        rounds = [self._pending.without_truth(item) for item in given]
-        if len(set(rounds)) < len(rounds):
-            raise InputError("decision names a round twice; a decision has one true reward")
-        return [checking.reward_of(value, "true_reward") for value in values]
-
-    def _observed(self, decision: Any, reward: ArrayLike) -> tuple[list[Event], Learn]:
-        """The events of observed rewards, and how the policy learns them."""
-        if isinstance(decision, Decision):
-            value = checking.reward_of(reward)
-            round = self._find(decision)
-            if round in self._pending.overridden:
-                decision = self._pending.decision(round)
-            return self._rewards([round], [value]), partial(self.policy.update, decision, value)
-        is_batch = isinstance(decision, Iterable) and not isinstance(decision, str)
-        given = list(decision) if is_batch else [decision]
-        if not is_batch and np.ndim(reward):
-            raise InputError(
-                f"reward is {reward!r}; allowed is one number for one decision", value=reward
-            )
-        rounds = [self._find(item) for item in given]
-        if len(set(rounds)) < len(rounds):
-            raise InputError("decision names a round twice; a decision has one reward")
-        decisions = [self._pending.decision(round) for round in rounds]
-        rows = np.reshape([item.row for item in decisions], (-1, self.policy._shape[1]))
-        observations = self._observations([item.arm for item in decisions], rows, reward)
-        if not rounds:
-            return [], _nothing
-        by_round = (rounds,) if self.policy.learns_by_round else ()
-        events = self._rewards(rounds, observations[2].tolist())
-        return events, partial(self.policy.absorb, *observations, *by_round)
-
-    def _true(
-        self,
-        given: list[Any],
-        values: list[float],
-        after: Sequence[Event] | None = None,
-        rewarded: bool = False,
-    ) -> tuple[list[Event], Learn]:
-        """The events of true rewards, and how the policy learns them.
-
-        Args:
-            given: the decisions.
-            values: their true rewards.
-            after: the observed rewards of the same call; then how to learn is asked again, once
-                those are in the log.
-            rewarded: whether all have an observed reward, which some may not know of yet.
-        """
-        at, pending = now(), self._pending
-        first = pending.seq + 1 + len(after or ())
-        names = [pending.id_of(pending.without_truth(item)) for item in given]
-        events: list[Event] = [
-            TrueRewardObserved(first + place, at, name, value)
-            for place, (name, value) in enumerate(zip(names, values, strict=True))
-        ]
-        if not pending.learns_truth or after is not None:
-            return events, _nothing
-        sought = {
-            name
-            for name, item in zip(names, given, strict=True)
-            if not self._has(item) or (rewarded and item.reward is None)
-        }
-        past = past_decisions(self.ledger.read(), sought) if sought else {}
-        for name, item in zip(names, given, strict=True):
-            if name in past and isinstance(item, Decision):
-                pending.check_alike(item, past[name].made)
-        decisions = [
-            past[name].learned if name in past else item
-            for name, item in zip(names, given, strict=True)
-        ]
-        return events, partial(self.policy.update, decisions, true_reward=values)
-
-    def _has(self, item: Any) -> bool:
-        """Whether this is a decision as `select` returned it, with the reward that it has."""
-        pending = self._pending
-        if not isinstance(item, Decision) or self._made.get(item.round) is not item:
-            return False
-        if item.round in pending.overridden:
-            return False
-        return item.reward is not None or (item.round in pending.kept and pending.is_this(item))
+        values = self._rewards.true_values([decision], value)
+        self._learn(*self._rewards.true([decision], values))
 
     # What is not logged -------------------------------------------------------------------------
 
@@ -430,15 +341,6 @@ class LoggedPolicy:
 
     # Inside -------------------------------------------------------------------------------------
 
-    def _observations(self, arms: Any, contexts: Any, rewards: Any) -> tuple[Any, Any, Any]:
-        self._check()
-        return checking.observations(arms, contexts, rewards, *self.policy._shape)
-
-    def _rewards(self, rounds: list[int], values: list[float]) -> list[Event]:
-        at, id_of = now(), self._pending.id_of
-        pairs = enumerate(zip(rounds, values, strict=True), start=self._pending.seq + 1)
-        return [RewardObserved(seq, at, id_of(round), value) for seq, (round, value) in pairs]
-
     def _learn(self, events: list[Event], learn: Learn) -> None:
         """Log first, then learn: an event can be taken back, but learning cannot."""
         if not events:
@@ -509,12 +411,3 @@ class LoggedPolicy:
             )
         if self._pending.seq - self._taken >= self._every:
             self._snapshot()
-
-    def _find(self, decision: Any) -> int:
-        """The round of a decision that waits for its reward."""
-        self._check()
-        return self._pending.waiting_round(decision)
-
-
-def _nothing() -> None:
-    """Policies learn nothing from overrides, and most of them nothing from true rewards."""
