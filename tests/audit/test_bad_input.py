@@ -16,7 +16,7 @@ import pytest
 
 import evenhand as eh
 from audit_logs import made_log, refused, refused_with_flags, warned_at_first
-from evenhand.audit._input.scan import alike_groups
+from evenhand.audit._input.first_look import alike_groups
 from evenhand.cli import main
 from evenhand.cli._log_options import marks_of
 

@@ -27,8 +27,8 @@ from audit_logs import (
     warned_at_first,
 )
 from evenhand.audit._input import engines, format_readers, opening, sources
-from evenhand.audit._input.addresses import hidden, passwords_in, without_password
 from evenhand.audit._input.engines import MOST, told
+from evenhand.audit._input.passwords import hidden, passwords_in, without_password
 from evenhand.audit._sums import aggregate
 from evenhand.cli import main
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 from evenhand._columns.buckets import bucketed, plain
-from evenhand._columns.encoding import Encoding, encode
+from evenhand._columns.features import Encoding, encode
 from evenhand._columns.missing import filled
 from evenhand._columns.table_files import read_table
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from evenhand import _checks
 from evenhand._columns.buckets import is_nominal, plain
 from evenhand._columns.diagnosis import counted, no_number
-from evenhand._columns.encoding import finite
+from evenhand._columns.features import finite
 from evenhand._columns.missing_marks import Marks
 from evenhand._columns.words import shown, written
 from evenhand.errors import DataError, InputError, as_given, setting

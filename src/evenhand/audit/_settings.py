@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evenhand import _checks
-from evenhand._columns.encoding import CATEGORIES
+from evenhand._columns.features import CATEGORIES
 from evenhand._columns.missing import DEFAULT, Choice, check_choice
 from evenhand._columns.missing_marks import Given, Marks
 from evenhand._columns.rewards import numbers_for

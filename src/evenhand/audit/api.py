@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from evenhand import _checks
-from evenhand._columns.encoding import CATEGORIES
+from evenhand._columns.features import CATEGORIES
 from evenhand._columns.file_formats import Reading
 from evenhand._columns.missing import DEFAULT, Choice
 from evenhand._columns.missing_marks import Given
@@ -23,6 +23,7 @@ from evenhand.audit._input.attributes import (
 from evenhand.audit._input.checksums import checksum_of
 from evenhand.audit._input.counts import one_row_each
 from evenhand.audit._input.engines import Progress, told
+from evenhand.audit._input.first_look import Look, check_rows, look
 from evenhand.audit._input.group_names import with_group_names
 from evenhand.audit._input.marks_and_words import cleaned
 from evenhand.audit._input.nominal import spelled, with_categoricals
@@ -31,7 +32,6 @@ from evenhand.audit._input.probabilities import with_group_column, with_probabil
 from evenhand.audit._input.references import as_text
 from evenhand.audit._input.roles import columns_of, with_guesses
 from evenhand.audit._input.round_groups import with_round_groups
-from evenhand.audit._input.scan import Look, check_rows, look
 from evenhand.audit._input.sources import Source
 from evenhand.audit._pipeline import audit_log
 from evenhand.audit._report.provenance import provenance

@@ -180,7 +180,7 @@ def _say(lines: list[str]) -> None:
 
 
 def _report(options: argparse.Namespace, named: dict[str, Any]) -> tuple[Audit, list[Path]]:
-    from evenhand.audit._input.addresses import without_password
+    from evenhand.audit._input.passwords import without_password
     from evenhand.audit.api import audit
 
     with steps() as (tell, progress), as_log(options.log) as log:

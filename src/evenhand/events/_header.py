@@ -72,7 +72,19 @@ class About:
         return int(self.policy["round"])
 
     def begins_like(self, other: About) -> bool:
-        """Whether both are headers of the same log."""
+        """Whether both are headers of the same log, at any two moments.
+
+        Example:
+            >>> import tempfile, pathlib, evenhand as eh
+            >>> from evenhand.events import FileLedger
+            >>> path = pathlib.Path(tempfile.mkdtemp()) / "decisions.csv"
+            >>> eh.log_to(path, eh.UniformRandom(["F", "M"], n_features=1, seed=1)).close()
+            >>> before = FileLedger(path, write=False).about
+            >>> with eh.log_to(path) as logged:
+            ...     decision = logged.select([[1.0], [2.0]])
+            >>> FileLedger(path, write=False).about.begins_like(before)
+            True
+        """
         pair = (self, other)
         mine, its = ((log.key, log.features, log.policy, log.candidates, log.truth) for log in pair)
         return mine == its

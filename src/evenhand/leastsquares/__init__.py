@@ -13,11 +13,11 @@ orthonormal basis of that subspace, which grows with every new direction; at ful
 folded into R and dropped. The caller chooses how contexts outside the subspace are treated: see
 `SINGULAR`.
 
-Four arms are solved at once. `_vectors` has the instructions for that, `_layout` the layout in
+Four arms are solved at once. `_simd` has the instructions for that, `_layout` the layout in
 memory, `_saved` that of files, and `_prior` what is believed before any data. `_triangle` and
 `_rotate` are the linear algebra, `_basis` has the directions seen and the units of features.
-`_absorb` adds observations and merges; `_solve`, `_singular` and `_sums` read results. `_linear`
-and `_blend` are the algebra of pooled posteriors.
+`_absorb` adds observations and merges; `_solve`, `_singular` and `_sums` read results.
+`_small_matrices` and `_blend` are the algebra of pooled posteriors.
 """
 
 from evenhand.leastsquares._absorb import absorb, merge
@@ -32,13 +32,13 @@ from evenhand.leastsquares._layout import (
     room_for,
 )
 from evenhand.leastsquares._prior import Prior
+from evenhand.leastsquares._simd import LANES
 from evenhand.leastsquares._solve import (
     coefficients,
     noise_variance,
     solve_each,
     solve_shared,
 )
-from evenhand.leastsquares._vectors import LANES
 
 __all__ = [
     "LANES",

@@ -29,9 +29,7 @@ from evenhand.leastsquares._layout import (
 )
 from evenhand.leastsquares._prior import Prior
 from evenhand.leastsquares._rotate import rotate_few, rotate_in_lanes
-from evenhand.leastsquares._sums import roots, sums
-from evenhand.leastsquares._triangle import backward, forward, spread
-from evenhand.leastsquares._vectors import (
+from evenhand.leastsquares._simd import (
     LANES,
     broadcast,
     four,
@@ -40,6 +38,8 @@ from evenhand.leastsquares._vectors import (
     times,
     unpacked,
 )
+from evenhand.leastsquares._sums import roots, sums
+from evenhand.leastsquares._triangle import backward, forward, spread
 
 
 @compiled

@@ -33,7 +33,7 @@ from evenhand.leastsquares._layout import (
     width_of,
 )
 from evenhand.leastsquares._rotate import rotate_in
-from evenhand.leastsquares._vectors import (
+from evenhand.leastsquares._simd import (
     LANES,
     added,
     broadcast,

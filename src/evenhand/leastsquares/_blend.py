@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from evenhand._compile import compiled, subroutine
 from evenhand._compile.intrinsics import stays_a_function
-from evenhand.leastsquares._linear import TINY, invert, product, times_vector
-from evenhand.leastsquares._vectors import place
+from evenhand.leastsquares._simd import place
+from evenhand.leastsquares._small_matrices import TINY, invert, product, times_vector
 
 # kappa^2 is chosen from 0 and these, for rewards and features in units of their root mean square.
 FIRST_KAPPA2, FACTOR, STEPS = 1e-6, 4.0, 12

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evenhand._compile import woven
 from evenhand.leastsquares._prior import Prior, checked_prior, write_prior, write_ridge
-from evenhand.leastsquares._vectors import LANES, place
+from evenhand.leastsquares._simd import LANES, place
 
 RIDGE, INFINITE, PSEUDO_INVERSE, PRIOR = range(4)
 SINGULAR = {"ridge": RIDGE, "infinite": INFINITE, "pseudo-inverse": PSEUDO_INVERSE}

@@ -12,7 +12,7 @@ import numpy as np
 from evenhand._compile import inlined, subroutine
 from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares._layout import row_start
-from evenhand.leastsquares._vectors import (
+from evenhand.leastsquares._simd import (
     LANES,
     broadcast,
     four,

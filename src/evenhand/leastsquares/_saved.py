@@ -24,7 +24,7 @@ from evenhand.leastsquares._layout import (
     padded,
     rows_of,
 )
-from evenhand.leastsquares._vectors import LANES
+from evenhand.leastsquares._simd import LANES
 
 
 def saved_tail(fits: Regressions) -> int:

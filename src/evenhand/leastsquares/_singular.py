@@ -24,8 +24,7 @@ from evenhand.leastsquares._layout import (
     tail_of,
     width_of,
 )
-from evenhand.leastsquares._triangle import forward, spread
-from evenhand.leastsquares._vectors import (
+from evenhand.leastsquares._simd import (
     LANES,
     added,
     broadcast,
@@ -36,6 +35,7 @@ from evenhand.leastsquares._vectors import (
     times,
     transposed,
 )
+from evenhand.leastsquares._triangle import forward, spread
 
 # Until an arm has been chosen d times, nearly every context leaves the directions it has seen. Then
 # the variance is infinite, and only the estimate is left to compute. With at most four directions,

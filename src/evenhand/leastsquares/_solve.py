@@ -23,9 +23,7 @@ from evenhand.leastsquares._layout import (
     tail_of,
     width_of,
 )
-from evenhand.leastsquares._singular import solve_outside, solve_singular
-from evenhand.leastsquares._triangle import forward, forward_few, spread, spread_few
-from evenhand.leastsquares._vectors import (
+from evenhand.leastsquares._simd import (
     LANES,
     broadcast,
     check_list,
@@ -34,6 +32,8 @@ from evenhand.leastsquares._vectors import (
     put,
     unpacked,
 )
+from evenhand.leastsquares._singular import solve_outside, solve_singular
+from evenhand.leastsquares._triangle import forward, forward_few, spread, spread_few
 
 
 @woven

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand._compile import inlined, woven
-from evenhand.leastsquares._vectors import (
+from evenhand.leastsquares._simd import (
     LANES,
     below,
     broadcast,

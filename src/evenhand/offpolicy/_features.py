@@ -9,7 +9,7 @@ import pandas as pd
 
 from evenhand import _checks
 from evenhand._columns.buckets import is_nominal, plain
-from evenhand._columns.encoding import Encoding, features_of, matrix, told_of_constants
+from evenhand._columns.features import Encoding, features_of, matrix, told_of_constants
 from evenhand._columns.missing import Choice, Missing
 from evenhand._columns.missing_marks import Marks
 from evenhand._columns.words import shown

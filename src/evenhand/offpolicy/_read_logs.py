@@ -12,7 +12,7 @@ import pandas as pd
 
 from evenhand import _checks
 from evenhand._columns.buckets import group_labels
-from evenhand._columns.encoding import CATEGORIES
+from evenhand._columns.features import CATEGORIES
 from evenhand._columns.file_formats import Reading, form_of
 from evenhand._columns.missing import DEFAULT, Choice
 from evenhand._columns.missing_marks import Given, Marks

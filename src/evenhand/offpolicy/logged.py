@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._checks import Array, Bools, Whole, numbers, whole_numbers
-from evenhand._columns.encoding import CATEGORIES
+from evenhand._columns.features import CATEGORIES
 from evenhand._columns.missing import DEFAULT, Choice
 from evenhand._columns.missing_marks import Given, Marks, without_marks
 from evenhand._columns.rewards import numbers_for, observed_rewards

@@ -9,7 +9,7 @@ from evenhand._checks import LARGEST
 from evenhand._compile import live, open_to_users, woven
 from evenhand._compile.intrinsics import borrowed
 from evenhand._random import mix, uniform
-from evenhand.leastsquares._vectors import place
+from evenhand.leastsquares._simd import place
 from evenhand.policies import _defaults  # noqa: F401 - for rules without kernels of their own
 from evenhand.policies._kernels import (
     EXPLORES,

@@ -15,8 +15,8 @@ import numpy as np
 from evenhand._compile import compiled, woven
 from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares import LANES, solve_each, solve_shared
+from evenhand.leastsquares._simd import broadcast, four, place, put, root, times
 from evenhand.leastsquares._triangle import HUGE
-from evenhand.leastsquares._vectors import broadcast, four, place, put, root, times
 from evenhand.policies._quantiles import normal_quantile, student_quantile
 from evenhand.policies._state import (
     ARM,

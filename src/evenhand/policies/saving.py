@@ -22,7 +22,7 @@ from evenhand.errors import DamagedError, InputError
 from evenhand.leastsquares import Regressions
 from evenhand.leastsquares._layout import COUNT, PRIOR, RANK, RIDGE
 from evenhand.leastsquares._saved import from_saved, saved_tail, shape_for, to_saved
-from evenhand.leastsquares._vectors import LANES
+from evenhand.leastsquares._simd import LANES
 from evenhand.policies._saved_settings import plain_setting, rich_setting
 from evenhand.policies._settings import POLICIES, TWINS, constructed, declared
 from evenhand.policies._state import estimate_noise

@@ -253,6 +253,16 @@ class LoggedPolicy:
 
         Args:
             other: any policy.
+
+        Example:
+            >>> import evenhand as eh, tempfile, pathlib
+            >>> path = pathlib.Path(tempfile.mkdtemp()) / "decisions.csv"
+            >>> logged = eh.log_to(path, eh.UniformRandom(["F", "M"], n_features=1, seed=1))
+            >>> other = eh.UniformRandom(["F", "M"], n_features=1, seed=2)
+            >>> logged.merge(other)  # doctest: +ELLIPSIS
+            Traceback (most recent call last):
+            ...
+            evenhand.errors.InputError: merge is not logged, so what UniformRandom has learned ...
         """
         raise InputError(
             f"merge is not logged, so what {type(other).__name__} has learned would be lost when "
@@ -261,7 +271,17 @@ class LoggedPolicy:
         )
 
     def learn(self, *_: Any) -> NoReturn:
-        """Refused: `update` and `absorb` call it, and log what it learns."""
+        """Refused: `update` and `absorb` call it, and log what it learns.
+
+        Example:
+            >>> import numpy as np, evenhand as eh, tempfile, pathlib
+            >>> path = pathlib.Path(tempfile.mkdtemp()) / "decisions.csv"
+            >>> logged = eh.log_to(path, eh.UniformRandom(["F", "M"], n_features=1, seed=1))
+            >>> logged.learn(0, np.ones(1), 1.0)  # doctest: +ELLIPSIS
+            Traceback (most recent call last):
+            ...
+            evenhand.errors.InputError: learn and learn_true are not logged; call update or ...
+        """
         raise InputError(
             "learn and learn_true are not logged; call update or absorb, which call them"
         )

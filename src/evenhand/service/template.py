@@ -10,7 +10,7 @@ import pandas as pd
 
 from evenhand._columns.buckets import plain
 from evenhand._columns.diagnosis import read_with_likely_marks
-from evenhand._columns.encoding import most_frequent_first
+from evenhand._columns.features import most_frequent_first
 from evenhand._columns.file_formats import Reading
 from evenhand._columns.words import written
 from evenhand._prose import number_of

@@ -32,6 +32,15 @@ class Round(NamedTuple):
     `observed` and `true` are the rewards of all arms without noise, `reward` is the one received.
     `arrived` has the earlier decision whose true reward becomes known in this round, and the true
     reward.
+
+    Example:
+        >>> import numpy as np, evenhand as eh
+        >>> from evenhand.simulation import Round, each_round
+        >>> world = eh.SyntheticWorld(n_arms=4, n_sensitive=2)
+        >>> policy = eh.UniformRandom(world.groups, world.n_features, seed=1)
+        >>> (first,) = each_round(policy, world, 1, np.random.SeedSequence(1))
+        >>> isinstance(first, Round), first.round, first.contexts.shape, first.observed.size
+        (True, 1, (4, 2), 4)
     """
 
     round: int

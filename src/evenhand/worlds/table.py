@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evenhand import _checks
 from evenhand._columns.buckets import AS_IS, Buckets, group_labels, is_nominal, plain
 from evenhand._columns.diagnosis import group_as_feature
-from evenhand._columns.encoding import (
+from evenhand._columns.features import (
     CATEGORIES,
     Encoding,
     columns_of,

@@ -9,7 +9,7 @@ from scipy.special import stdtrit
 from evenhand.audit._inference.bias_by_window import Windows
 from evenhand.audit._inference.cluster_reward_means import WindowErrors
 from evenhand.audit._inference.drift_tests import LEAST_FREEDOM, dependent, independent
-from evenhand.audit._input.scan import Times
+from evenhand.audit._input.first_look import Times
 from evenhand.bias._contrasts import NOT
 from evenhand.bias.report import BiasReport
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pandas as pd
 
 from evenhand.audit._input.expressions import as_number, is_missing
-from evenhand.audit._input.scan import Look
+from evenhand.audit._input.first_look import Look
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings
 from evenhand.bias._fit import PULLS

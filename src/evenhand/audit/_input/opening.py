@@ -18,7 +18,6 @@ from evenhand._columns.file_formats import Reading
 from evenhand._columns.missing_marks import Marks
 from evenhand._columns.table_files import as_frame
 from evenhand._columns.words import word, written
-from evenhand.audit._input.addresses import hidden, passwords_in, without_password
 from evenhand.audit._input.engines import (
     open_duckdb,
     open_postgres,
@@ -28,6 +27,7 @@ from evenhand.audit._input.engines import (
 )
 from evenhand.audit._input.format_readers import open_files
 from evenhand.audit._input.log_paths import find_files
+from evenhand.audit._input.passwords import hidden, passwords_in, without_password
 from evenhand.audit._input.sources import Source, quiet, telling
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
 

@@ -14,7 +14,6 @@ import pandas as pd
 
 from evenhand._columns.conversion import no_json
 from evenhand._columns.file_formats import NO_PARQUET
-from evenhand.audit._input.addresses import hidden
 from evenhand.audit._input.engines import (
     Progress,
     answer_of,
@@ -23,6 +22,7 @@ from evenhand.audit._input.engines import (
 )
 from evenhand.audit._input.json_files import duckdb_json, spark_json
 from evenhand.audit._input.log_paths import as_pattern
+from evenhand.audit._input.passwords import hidden
 from evenhand.errors import DataError, InputError, setting
 
 # What DuckDB says of a Parquet file that was cut off, or whose bytes were changed.

@@ -10,7 +10,7 @@ import pandas as pd
 
 from evenhand._prose import quoted
 from evenhand.audit._inference.standard_errors import FEW_EVENTS, FEW_ROWS
-from evenhand.audit._input.scan import alike_groups
+from evenhand.audit._input.first_look import alike_groups
 from evenhand.bias._contrasts import few as few_of
 from evenhand.errors import setting
 

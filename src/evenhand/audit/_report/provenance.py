@@ -11,8 +11,8 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from evenhand._columns.file_formats import Reading
-from evenhand.audit._input.addresses import without_password
 from evenhand.audit._input.checksums import Checksum
+from evenhand.audit._input.passwords import without_password
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings
 from evenhand.errors import in_language, literal, setting

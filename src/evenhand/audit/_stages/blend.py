@@ -27,9 +27,10 @@ from evenhand.audit._report.terms import terms_against_truth
 from evenhand.audit._stages.fitting import AuditRun, Fitted
 from evenhand.audit._stages.true_reward_pairs import Pairs, find_pairs
 from evenhand.bias._contrasts import contrasts
+from evenhand.bias._evidence import Evidence
 from evenhand.bias._rests_on import depends
 from evenhand.bias._terms import SecondModel
-from evenhand.bias.measured import Evidence, Measured, p_of_arrival
+from evenhand.bias.measured import Measured, p_of_arrival
 from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Array, Whole
 

@@ -21,7 +21,7 @@ from evenhand.audit._inference.standard_errors import (
 )
 from evenhand.audit._inference.windows_held_constant import WITHIN
 from evenhand.audit._input.attributes import Crossing
-from evenhand.audit._input.scan import Look
+from evenhand.audit._input.first_look import Look
 from evenhand.audit._input.sources import Source
 from evenhand.audit._report.terms import terms_of
 from evenhand.audit._settings import AuditSettings

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.audit._input.expressions import as_number, number
-from evenhand.audit._input.scan import MOST_SUMS, Look, Times, seconds
+from evenhand.audit._input.first_look import MOST_SUMS, Look, Times, seconds
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings
 from evenhand.audit._sums.batches import NUMBER_OF

@@ -11,7 +11,7 @@ import numpy as np
 from evenhand._columns.column import FLAGS, Column
 from evenhand._columns.words import INTERCEPT, MISSING, category, gap, other
 from evenhand.audit._input.expressions import as_number, is_missing, number
-from evenhand.audit._input.scan import Look
+from evenhand.audit._input.first_look import Look
 from evenhand.bias.statistics import Array
 
 NUMBER, CATEGORY, GAP = "number", "category", "gap"

@@ -19,7 +19,7 @@ from evenhand._columns.missing import (
 from evenhand._columns.words import MISSING
 from evenhand.audit._input.diagnosis import check_nan
 from evenhand.audit._input.expressions import as_number, is_missing, number
-from evenhand.audit._input.scan import Look
+from evenhand.audit._input.first_look import Look
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings
 from evenhand.audit._sums.extra_sums import exposure_columns, exposure_details

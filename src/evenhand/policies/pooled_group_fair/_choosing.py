@@ -15,8 +15,7 @@ import numpy as np
 from evenhand._compile import compiled, inlined, subroutine
 from evenhand._compile.intrinsics import stays_a_function
 from evenhand._random import normal, uniform
-from evenhand.leastsquares._triangle import HUGE, spread
-from evenhand.leastsquares._vectors import (
+from evenhand.leastsquares._simd import (
     LANES,
     added,
     at_least,
@@ -30,6 +29,7 @@ from evenhand.leastsquares._vectors import (
     root,
     times,
 )
+from evenhand.leastsquares._triangle import HUGE, spread
 from evenhand.policies._kernels import FREE, PICKS, chance, draw, kernel, score
 from evenhand.policies._state import (
     CORRECTION,

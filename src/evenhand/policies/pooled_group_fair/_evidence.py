@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import compiled
-from evenhand.bias.measured import Evidence
+from evenhand.bias._evidence import Evidence
 from evenhand.policies.pooled_group_fair._layout import PooledRule
 from evenhand.policies.pooled_group_fair._posterior import in_units
 from evenhand.policies.pooled_group_fair._true_learning import truth_in_units, units_of_truth

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from evenhand._compile import inlined, subroutine
 from evenhand._compile.intrinsics import stays_a_function
-from evenhand.leastsquares._linear import clear
-from evenhand.leastsquares._vectors import (
+from evenhand.leastsquares._simd import (
     LANES,
     added,
     at_least,
@@ -34,6 +33,7 @@ from evenhand.leastsquares._vectors import (
     times,
     unpacked,
 )
+from evenhand.leastsquares._small_matrices import clear
 
 
 class Blocks(NamedTuple):

@@ -11,13 +11,13 @@ import numpy as np
 
 from evenhand._compile import inlined, subroutine
 from evenhand._compile.intrinsics import stays_a_function
-from evenhand.leastsquares._linear import (
+from evenhand.leastsquares._simd import place
+from evenhand.leastsquares._small_matrices import (
     dot,
     invert,
     leading_direction,
     times_vector,
 )
-from evenhand.leastsquares._vectors import place
 from evenhand.policies.pooled_group_fair._group_sums import (
     blank_sums,
     blocks_of,

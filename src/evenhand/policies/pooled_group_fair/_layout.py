@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evenhand._compile import woven
 from evenhand.leastsquares import LANES, padded
-from evenhand.leastsquares._vectors import place
+from evenhand.leastsquares._simd import place
 
 
 class PooledRule(NamedTuple):

@@ -18,9 +18,9 @@ from evenhand._compile import compiled, inlined, subroutine
 from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares import LANES
 from evenhand.leastsquares._absorb import absorb_in
-from evenhand.leastsquares._linear import dot, times_vector
+from evenhand.leastsquares._simd import few_numbers, place
+from evenhand.leastsquares._small_matrices import dot, times_vector
 from evenhand.leastsquares._triangle import HUGE
-from evenhand.leastsquares._vectors import few_numbers, place
 from evenhand.policies._kernels import kernel, learn, settle
 from evenhand.policies._state import round_learned
 from evenhand.policies.pooled_group_fair._hyperparameters import estimate_variances

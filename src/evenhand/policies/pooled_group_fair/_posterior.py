@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from evenhand._compile import inlined, subroutine
 from evenhand._compile.intrinsics import stays_a_function
-from evenhand.leastsquares._linear import (
+from evenhand.leastsquares._simd import place
+from evenhand.leastsquares._small_matrices import (
     clear,
     dot,
     invert,
@@ -32,7 +33,6 @@ from evenhand.leastsquares._linear import (
     product_here,
     times_vector,
 )
-from evenhand.leastsquares._vectors import place
 
 
 class Data(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 
 from evenhand._compile import subroutine
 from evenhand._compile.intrinsics import stays_a_function
-from evenhand.leastsquares._vectors import LANES, place
+from evenhand.leastsquares._simd import LANES, place
 from evenhand.policies._state import GROUP_ESTIMATE, GROUP_WIDTH, N_ROWS
 from evenhand.policies.pooled_group_fair._layout import (
     EMPTY,

@@ -39,8 +39,8 @@ from evenhand.leastsquares._blend import (
     noise_of_truth,
     work_out_blend,
 )
-from evenhand.leastsquares._linear import clear, form, invert, product
-from evenhand.leastsquares._vectors import place
+from evenhand.leastsquares._simd import place
+from evenhand.leastsquares._small_matrices import clear, form, invert, product
 
 
 class Truth(NamedTuple):

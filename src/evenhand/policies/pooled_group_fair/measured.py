@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.bias import measured
-from evenhand.bias.measured import Evidence
+from evenhand.bias._evidence import Evidence
 from evenhand.policies.pooled_group_fair._layout import FIRST_TRUE, IN_USE, KAPPA2, TRUE_NUMBER
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import compiled
-from evenhand.bias.measured import Evidence
+from evenhand.bias._evidence import Evidence
 from evenhand.policies.pooled_group_fair._flat_posterior import Flat
 from evenhand.policies.pooled_group_fair.general._layout import GeneralRule, GeneralState
 from evenhand.policies.pooled_group_fair.general._posterior import add_in_units, blank_data

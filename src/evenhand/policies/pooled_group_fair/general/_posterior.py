@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from evenhand._compile import subroutine
 from evenhand._compile.intrinsics import stays_a_function
-from evenhand.leastsquares._linear import invert
-from evenhand.leastsquares._vectors import place
+from evenhand.leastsquares._simd import place
+from evenhand.leastsquares._small_matrices import invert
 
 ROUNDING = 1e-12  # of a sum: a smaller difference is rounding
 

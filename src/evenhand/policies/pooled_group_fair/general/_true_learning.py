@@ -6,7 +6,7 @@ import numpy as np
 
 from evenhand._compile import subroutine
 from evenhand._compile.intrinsics import stays_a_function
-from evenhand.leastsquares._vectors import place
+from evenhand.leastsquares._simd import place
 from evenhand.policies._kernels import kernel, learn_true
 from evenhand.policies._state import round_learned
 from evenhand.policies.pooled_group_fair._layout import IN_USE, OFFSET, SCALE

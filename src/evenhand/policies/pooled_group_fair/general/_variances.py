@@ -14,8 +14,8 @@ import numpy as np
 
 from evenhand._compile import subroutine
 from evenhand._compile.intrinsics import stays_a_function
-from evenhand.leastsquares._linear import invert, leading_direction
-from evenhand.leastsquares._vectors import place
+from evenhand.leastsquares._simd import place
+from evenhand.leastsquares._small_matrices import invert, leading_direction
 from evenhand.policies.pooled_group_fair._hyperparameters import LEAST, MOST_SPREAD, START, STEPS
 from evenhand.policies.pooled_group_fair.general._posterior import (
     Variances,

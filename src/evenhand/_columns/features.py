@@ -112,7 +112,7 @@ def most_frequent_first(counts: pd.Series[Any]) -> list[str]:
 
     Example:
         >>> import pandas as pd
-        >>> from evenhand._columns.encoding import most_frequent_first
+        >>> from evenhand._columns.features import most_frequent_first
         >>> most_frequent_first(pd.Series({"nurse": 2, "cook": 7, "judge": 2}))
         ['cook', 'judge', 'nurse']
     """
@@ -131,7 +131,7 @@ def encode(column: pd.Series[Any], nominal: bool, how: Encoding) -> list[Feature
 
     Example:
         >>> import pandas as pd
-        >>> from evenhand._columns.encoding import Encoding, encode
+        >>> from evenhand._columns.features import Encoding, encode
         >>> jobs = pd.Series(["b", "a", "b"], name="job")
         >>> [(job.name, job.values.tolist()) for job in encode(jobs, True, Encoding())]
         [('job=a', [False, True, False])]

@@ -1,6 +1,6 @@
 """Small vectors and symmetric matrices, compiled: at d = 2, a call of LAPACK takes longer.
 
-They are places in memory (`evenhand.leastsquares._vectors.place`): d numbers, or d x d by rows.
+They are places in memory (`evenhand.leastsquares._simd.place`): d numbers, or d x d by rows.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import numpy as np
 
 from evenhand._compile import compiled, inlined, subroutine
 from evenhand._compile.intrinsics import stays_a_function
-from evenhand.leastsquares._vectors import place
+from evenhand.leastsquares._simd import place
 
 TINY = 1e-200
 
@@ -115,7 +115,7 @@ def leading_direction(matrix):  # type: ignore[no-untyped-def]
 
     Example:
         >>> import numpy as np
-        >>> from evenhand.leastsquares._linear import leading_direction
+        >>> from evenhand.leastsquares._small_matrices import leading_direction
         >>> direction, value = leading_direction(np.array([[2.0, 1.0], [1.0, 2.0]]))
         >>> np.abs(direction).round(6).tolist(), round(value, 6)
         ([0.707107, 0.707107], 3.0)

@@ -17,7 +17,7 @@ def without_password(log: str) -> str:
     """A log's name as it may be shown.
 
     Example:
-        >>> from evenhand.audit._input.addresses import without_password
+        >>> from evenhand.audit._input.passwords import without_password
         >>> without_password("postgresql://ann:s3cret@host/bank::loans")
         'postgresql://ann@host/bank::loans'
         >>> without_password("postgresql://host/bank?password=s3cret&user=ann::loans")

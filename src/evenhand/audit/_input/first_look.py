@@ -15,7 +15,7 @@ import pandas as pd
 
 from evenhand._columns.buckets import MOST_GROUPS
 from evenhand._columns.diagnosis import dates
-from evenhand._columns.encoding import MOST_CATEGORIES, most_frequent_first
+from evenhand._columns.features import MOST_CATEGORIES, most_frequent_first
 from evenhand._columns.words import shown
 from evenhand.audit._input.diagnosis import (
     aside,
@@ -154,7 +154,7 @@ def alike_groups(groups: Sequence[str]) -> list[str]:
     """A sentence for groups that differ only by case or blanks, as one that is misspelt does.
 
     Example:
-        >>> from evenhand.audit._input.scan import alike_groups
+        >>> from evenhand.audit._input.first_look import alike_groups
         >>> alike_groups(["Alba", "Brel"])
         []
         >>> alike_groups(["Alba", "Brel", "alba "])[0].split(":")[0]
