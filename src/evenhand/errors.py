@@ -140,14 +140,14 @@ class InputError(EvenhandError, ValueError):
     @property
     def allowed(self) -> str | None:
         """The values that are allowed, in words."""
-        found = _parts(self.message).get("allowed") if self._allowed is None else self._allowed
-        return None if found is None else in_language(found)
+        words = _parts(self.message).get("allowed") if self._allowed is None else self._allowed
+        return None if words is None else in_language(words)
 
     @property
     def hint(self) -> str | None:
         """What to do instead, in words."""
-        found = _parts(self.message).get("hint") if self._hint is None else self._hint
-        return None if found is None else in_language(found)
+        words = _parts(self.message).get("hint") if self._hint is None else self._hint
+        return None if words is None else in_language(words)
 
     def reworded(self, change: Callable[[str], str]) -> Self:
         """The same error with a changed message, in which settings can still be translated.

@@ -83,10 +83,10 @@ def test_groups_that_are_truth_values(words, tmp_path):
     world = eh.TableWorld(tmp_path / "log.csv", group="female", reward="paid", sensitive=True)
     assert world.groups.sensitive == "female=True"
     for name in (True, "True", "true", "female=True"):
-        found = eh.audit(
+        audit = eh.audit(
             tmp_path / "log.csv", group="female", reward="paid", reference=name, logistic=False
         )
-        assert found.bias.reference == "female=True"
+        assert audit.bias.reference == "female=True"
 
 
 def test_missing_values_are_an_error_unless_chosen(tmp_path):

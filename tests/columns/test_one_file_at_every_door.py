@@ -28,32 +28,32 @@ def at_every_door(table, features=("x",), **how):
     }
     if isinstance(table, pd.DataFrame):
         del doors["value"]
-    found = {}
+    read_as = {}
     for name, door in doors.items():
         with warnings.catch_warnings(action="ignore"):
             try:
                 made = door()
             except eh.InputError as error:
                 said = str(error).replace('columns["reward"]', "reward")  # the key of a value
-                found[name] = said.partition(";")[0].partition(" (first row")[0]
+                read_as[name] = said.partition(";")[0].partition(" (first row")[0]
                 continue
         if name == "world":
-            found[name] = sorted(made.feature_names)
+            read_as[name] = sorted(made.feature_names)
         elif name == "value":
-            found[name] = made.contexts.shape[1]
+            read_as[name] = made.contexts.shape[1]
         else:
-            found[name] = sorted(made.bias.features)
-    return found
+            read_as[name] = sorted(made.bias.features)
+    return read_as
 
 
-def same(found):
+def same(read_as):
     """What all doors say; a value only knows how many features there are."""
-    value, world = found.get("value"), found["world"]
+    value, world = read_as.get("value"), read_as["world"]
     if isinstance(value, int):
-        assert not isinstance(world, str) and value == len(found["world"])
+        assert not isinstance(world, str) and value == len(read_as["world"])
     elif value is not None:
         assert value == world
-    assert found["audit"] == world or {*found["audit"], "intercept"} == {*world, "intercept"}
+    assert read_as["audit"] == world or {*read_as["audit"], "intercept"} == {*world, "intercept"}
     return world
 
 

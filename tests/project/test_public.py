@@ -77,10 +77,10 @@ def bases_of(module: str, node: ast.ClassDef) -> Iterator[tuple[str, ast.ClassDe
     for base in node.bases:
         name = getattr(base.value if isinstance(base, ast.Subscript) else base, "id", "")
         home = imported(module).get(name, module)
-        found = definitions(tree_of(home).body).get(name)
-        if isinstance(found, ast.ClassDef):
-            yield home, found
-            yield from bases_of(home, found)
+        definition = definitions(tree_of(home).body).get(name)
+        if isinstance(definition, ast.ClassDef):
+            yield home, definition
+            yield from bases_of(home, definition)
 
 
 def public_methods(
@@ -88,7 +88,7 @@ def public_methods(
 ) -> dict[str, tuple[Function, list[ast.ClassDef]]]:
     """The methods of a public class, with the classes whose examples they may share.
 
-    Methods of public base classes are found there.
+    Methods of public base classes are definition there.
     """
     bases = list(bases_of(module, node))
     classes = [node, *(base for _, base in bases)]

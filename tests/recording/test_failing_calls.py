@@ -26,21 +26,21 @@ def of_two(**settings):
 def test_a_second_writer_is_refused_for_good(tmp_path):
     """It knows nothing of what the first one learned, so none of its calls may be kept."""
     url = f"sqlite:{tmp_path}/log.db"
-    one = eh.log_to(SqlLedger(url), of_two())
-    first = one.select(ONES)
+    writer = eh.log_to(SqlLedger(url), of_two())
+    first = writer.select(ONES)
     two = eh.log_to(SqlLedger(url))
-    one.update(first, 1.0)
+    writer.update(first, 1.0)
     for _ in range(3):
         with pytest.raises(eh.InputError, match="open the log again") as error:
             two.select(ONES)
         assert not isinstance(error.value, DamagedError)
     with pytest.raises(eh.InputError, match="open the log again"):
         two.update(first.round, 7.0)
-    one.update(one.select(ONES), 2.0)
+    writer.update(writer.select(ONES), 2.0)
     replayed = eh.replay(SqlLedger(url, write=False))
-    assert bits(replayed) == bits(one.policy)
+    assert bits(replayed) == bits(writer.policy)
     two.ledger.release()
-    one.close()
+    writer.close()
 
 
 def test_what_another_writer_was_told_is_kept_stays(tmp_path):
@@ -65,13 +65,13 @@ def test_what_another_writer_was_told_is_kept_stays(tmp_path):
             super().append(events)
             self.known = len(shared)
 
-    one = eh.log_to(Cached(), of_two())
-    waiting = one.select(ONES)
+    writer = eh.log_to(Cached(), of_two())
+    waiting = writer.select(ONES)
     second = Cached()
-    second.about = one.ledger.about
+    second.about = writer.ledger.about
     two = eh.log_to(second)
-    one.update(waiting, 1.0)
-    one.select(ONES)
+    writer.update(waiting, 1.0)
+    writer.select(ONES)
     for call in (lambda: two.select(ONES), lambda: two.update(1, 2.0)):
         with pytest.raises(KeyError):
             call()

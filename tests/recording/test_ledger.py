@@ -56,8 +56,8 @@ def documented(tmp_path):
         return opened[-1]
 
     yield ledger
-    for one in opened:
-        one.release()
+    for writer in opened:
+        writer.release()
 
 
 @pytest.mark.parametrize("candidates", [False, True])
@@ -84,15 +84,15 @@ def test_the_ledger_of_the_documentation_keeps_its_promises(documented, candidat
 
 
 def test_the_ledger_of_the_documentation_notices_a_second_writer(documented):
-    one = eh.log_to(documented(), make())
-    waiting = one.select(contexts_of(0))
+    writer = eh.log_to(documented(), make())
+    waiting = writer.select(contexts_of(0))
     two = eh.log_to(documented())
-    one.update(waiting, 1.0)
+    writer.update(waiting, 1.0)
     for _ in range(2):
         with pytest.raises(eh.InputError, match="open the log again"):
             two.select(contexts_of(1))
-    one.select(contexts_of(2))
-    assert bits(eh.replay(documented())) == bits(one.policy)
+    writer.select(contexts_of(2))
+    assert bits(eh.replay(documented())) == bits(writer.policy)
 
 
 def test_failed_calls_are_taken_back(tmp_path):

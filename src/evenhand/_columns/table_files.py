@@ -94,8 +94,8 @@ def _truths(column: pd.Series[Any]) -> pd.Series[Any]:
     if not pd.api.types.is_string_dtype(column):
         return column
     known = column.dropna()
-    found = len(known) > 0 and known.isin(list(TRUTHS)).all()
-    return column.map(TRUTHS).astype("boolean") if found else column
+    are_truths = len(known) > 0 and known.isin(list(TRUTHS)).all()
+    return column.map(TRUTHS).astype("boolean") if are_truths else column
 
 
 def _read(

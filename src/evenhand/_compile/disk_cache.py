@@ -25,18 +25,22 @@ PACKAGE = HERE.parent
 _DIGESTS: dict[Path, str] = {}
 
 
-def sources_of(*things: Any) -> Sources:
+def sources_of(*definitions: Any) -> Sources:
     """The files outside this package that define these classes and functions.
 
     None if one has no file, because it was typed at a prompt, or is defined in the script that
     runs: such code cannot be cached, since another process does not find it under its name.
     """
     files = set()
-    for thing in things:
-        if thing.__module__ == "__main__":
+    for definition in definitions:
+        if definition.__module__ == "__main__":
             return None
-        code = getattr(thing, "__code__", None)
-        name = code.co_filename if code else getattr(sys.modules[thing.__module__], "__file__", "")
+        code = getattr(definition, "__code__", None)
+        name = (
+            code.co_filename
+            if code
+            else getattr(sys.modules[definition.__module__], "__file__", "")
+        )
         path = Path(name or "")
         if not path.is_file():
             return None

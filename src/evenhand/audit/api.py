@@ -135,8 +135,8 @@ def audit(
         >>> import pandas as pd, evenhand as eh
         >>> log = pd.DataFrame({"sex": ["F", "M"] * 20, "age": [20, 30, 40, 50] * 10})
         >>> log["paid"] = log["age"] / 10 - (log["sex"] == "F") + [0.1, 0.1, -0.1, -0.1, 0.0] * 8
-        >>> found = eh.audit(log, group="sex", reward="paid", reference="M")
-        >>> found.bias.by_group["estimate"].round(2).to_dict()
+        >>> report = eh.audit(log, group="sex", reward="paid", reference="M")
+        >>> report.bias.by_group["estimate"].round(2).to_dict()
         {'F': -1.0, 'M': 0.0}
     """
     begin = time.perf_counter()

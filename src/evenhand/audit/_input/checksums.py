@@ -86,8 +86,8 @@ def of_files(paths: Sequence[str], stop: Event | None = None) -> Checksum:
         >>> from evenhand.audit._input.checksums import of_files
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     _ = (Path(folder) / "log.csv").write_text("a,b\\n")
-        ...     found = of_files([f"{folder}/log.csv"])
-        >>> found.value[:12], found.files[0][:2]
+        ...     checksum = of_files([f"{folder}/log.csv"])
+        >>> checksum.value[:12], checksum.files[0][:2]
         ('5be08c9684a1', ('log.csv', 4))
     """
     above = os.path.commonpath([Path(path).parent for path in paths])

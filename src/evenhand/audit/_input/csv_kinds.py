@@ -35,12 +35,12 @@ def corrected(source: Source, written: Any, marks: Marks) -> tuple[list[str], li
         if schema[name].is_numeric() and source.kind == "pyspark":
             code = text.re_search(CODE)
             asked[name] = asked[name] | code if name in asked else code
-    found = _any(source, rows, asked)
-    plus = [name for name in found if schema[name].is_string()]
+    flagged = _any(source, rows, asked)
+    plus = [name for name in flagged if schema[name].is_string()]
     marked = {name: bare[name].isin(["", *marks.of_column(name)]) for name in plus}
     word = {name: ~bare[name].re_search(NUMBER) | bare[name].re_search(CODE) for name in plus}
     words = _any(source, rows, {name: word[name] & ~marked[name] for name in plus})
-    text_columns = [name for name in found if name not in plus]
+    text_columns = [name for name in flagged if name not in plus]
     return text_columns, [name for name in plus if name not in words]
 
 

@@ -76,8 +76,8 @@ def check_nan(source: Source, columns: Columns, counts: Mapping[str, int], marks
         word, written = "NaN", source.as_text()
         if written is not None:
             text = written.select(word=written[name].strip())
-            found = source.fetch(text.filter(text.word.lower().contains("nan")).limit(1))
-            word = found["word"].iloc[0] if len(found) else word
+            examples = source.fetch(text.filter(text.word.lower().contains("nan")).limit(1))
+            word = examples["word"].iloc[0] if len(examples) else word
         for role in ("reward", "true_reward", "propensity", "weight"):
             if name == getattr(columns, role):
                 raise diagnosis.no_number(role, name, "text", [("0", 1), (word, many)], marks)

@@ -37,8 +37,8 @@ class Logistic:
         >>> import numpy as np, pandas as pd, evenhand as eh
         >>> log = pd.DataFrame({"sex": ["F", "M"] * 200, "age": np.arange(400) % 41})
         >>> log["paid"] = (np.arange(400) * 37 % 100 < np.where(log["sex"] == "F", 30, 60)) * 1
-        >>> found = eh.audit(log, group="sex", reward="paid", reference="M").logistic
-        >>> found.by_group[["group", "gap"]].round(2).values.tolist()
+        >>> models = eh.audit(log, group="sex", reward="paid", reference="M").logistic
+        >>> models.by_group[["group", "gap"]].round(2).values.tolist()
         [['F', -0.3], ['M', 0.0]]
     """
 
