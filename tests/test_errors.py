@@ -264,7 +264,7 @@ def test_a_decimal_comma_that_was_told_is_not_asked_for_again(tmp_path):
         (lambda: a_policy(exploration=3), "exploration", 3, "'paper' (t^(-1/3)), 'none', a "),
         (lambda: eh.PooledGroupFair(["F", "M"], 1, shares="equal"), "shares", "equal",
          "'proportional'"),
-        (lambda: eh.PooledGroupFair(["F", "M"], 1, probe=1), "probe", 1, "True and False"),
+        (lambda: eh.PooledGroupFair(["F", "M"], 1, probe=1), "probe", 1, "True or False"),
         (lambda: decide_and_update(float("inf")), "reward", float("inf"), "any finite number "),
         (lambda: a_policy().update(3, 1.0), "decision", 3, "the result of select"),
         (lambda: eh.SyntheticWorld(n_arms=0), "n_arms", 0, "a whole number of at least 2"),

@@ -97,10 +97,10 @@ def yes_or_no(name: str, value: Any) -> bool:
         >>> from evenhand._checks import yes_or_no
         >>> yes_or_no("logistic", "no")
         Traceback (most recent call last):
-        evenhand.errors.InputError: logistic is 'no'; allowed are True and False
+        evenhand.errors.InputError: logistic is 'no'; allowed is True or False
     """
     if not isinstance(value, (bool, np.bool_)):
-        raise _refusal(name, value, f"{literal(True)} and {literal(False)}", are=True)
+        raise _refusal(name, value, f"{literal(True)} or {literal(False)}")
     return bool(value)
 
 

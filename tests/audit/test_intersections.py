@@ -121,7 +121,7 @@ def test_references(given, sex, race, cell):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"group": ["sex", "sex"]}, "group has 'sex' twice"),
+        ({"group": ["sex", "sex"]}, "group names column 'sex' twice"),
         ({"group": ["sex", "rase"]}, "did you mean 'race'"),
         ({"group": []}, "a column or a list of columns"),
         ({"features": ["age", "sex"]}, "features has 'sex', which is a group"),

@@ -121,7 +121,7 @@ def test_an_empty_array_has_no_rows(folder):
         ("missing_marks = 3", "is 3; allowed is a list of strings and numbers, such as "
          'missing_marks = ["?", "NA", -9], or such lists by column, missing_marks = { age = [-1]'),
         ('group_probability = { F = "p" }', 'is { F = "p" }; allowed is a column for each of two'),
-        ("logistic = 1", "is 1; allowed are true and false"),
+        ("logistic = 1", "is 1; allowed is true or false"),
         ('weight = "x"', "is 'x', which has values of 0 or below; allowed are numbers above 0: name"
          " a column that counts people in count,"),
         ('count = "x"', "is 'x', which has 80 values that are not whole; allowed are whole numbers "

@@ -474,7 +474,7 @@ def test_paper_command_writes_everything_and_resumes(tmp_path):
     [
         (("paper", "--sweep", "colour"), "experiment is 'colour'; allowed are T, ablation, arms"),
         (("paper", "--seeds", "0"), "--seeds is 0"),
-        (("paper", "--seeds", "many"), "invalid int value: 'many'"),
+        (("paper", "--seeds", "many"), "--seeds is 'many'; allowed is a whole number"),
         (("paper", "--seed", "-3"), "--seed is -3"),
         (("paper", "--workers", "0", "--sweep", "ratio"), "workers is 0"),
         (("paper", "--conventions", "MINE"), "MINE"),
@@ -485,7 +485,7 @@ def test_paper_command_writes_everything_and_resumes(tmp_path):
         (("run", "absent.toml"), "FILE is 'absent.toml', but there is no such"),
         (("run", "mortgage", "--seeds", "0"), "--seeds is 0"),
         (("run", "mortgage", "--data", "nowhere"), "--data is 'nowhere', which is not a folder"),
-        (("init", "--like", "colour"), "experiment is 'colour'; allowed are T, ablation, arms"),
+        (("init", "--like", "colour"), "--like is 'colour'; allowed are T, ablation, arms"),
         (("fly",), "fly"),
         ((), "COMMAND"),
     ],
@@ -604,7 +604,7 @@ def test_init_writes_what_run_reads(tmp_path, monkeypatch, capsys):
     for arguments, says in (
         (
             ["init", "a.toml", "--like", "colour"],
-            "experiment is 'colour'; allowed are T, ablation, arms",
+            "--like is 'colour'; allowed are T, ablation, arms",
         ),
         (["init", "a.toml", "--data", "absent.csv"], "--data is 'absent.csv', but there is no"),
         (["init", "a.toml", "--like", "T", "--data", "a.csv"], "--like and --data are both given"),

@@ -428,7 +428,7 @@ def test_the_reference_may_be_a_group_of_a_column_of_numbers(reference):
     [
         ({"reference": "Z"}, "reference is 'Z'; allowed are 'mean', one of F, M, X"),
         ({"reference": []}, "reference is an empty list"),
-        ({"probe": "often"}, "probe is 'often'; allowed are True and False"),
+        ({"probe": "often"}, "probe is 'often'; allowed is True or False"),
         ({"labels": ("F", "F")}, "groups are F alone; allowed are two or more"),
     ],
 )

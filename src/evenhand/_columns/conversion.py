@@ -60,7 +60,7 @@ def is_utf16(start: bytes) -> bool:
         >>> from evenhand._columns.conversion import is_utf16
         >>> is_utf16("sex;paid".encode("utf-16")), is_utf16("sex;paid".encode("utf-16-le"))
         (True, True)
-        >>> is_utf16(b"sex,paid\nF,\x001")
+        >>> is_utf16(b"sex,paid,F,1" + bytes(1))
         False
     """
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

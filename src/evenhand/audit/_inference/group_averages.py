@@ -81,7 +81,9 @@ def dependent_averages(source: Source, rows: Any, stats: Statistics) -> Averages
     d = plain.context.shape[1]
     w = rows["w"] if "w" in rows.columns else number(1.0)
     added = [w, *(w * rows[f"z{i}"] for i in range(d - 1)), w * rows["y"]]
-    rows = numbered(rows.mutate(**{f"v{i}": value for i, value in enumerate(added)}), fits)
+    # As doubles: a literal of PostgreSQL is a decimal number.
+    doubles = {f"v{i}": value.cast("float64") for i, value in enumerate(added)}
+    rows = numbered(rows.mutate(**doubles), fits)
     columns = [rows[f"v{i}"] for i in range(d + 1)]
     shared = False
     if "c" in rows.columns:

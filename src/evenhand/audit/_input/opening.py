@@ -125,7 +125,9 @@ def _from_frame(frame: pd.DataFrame, engine: str, marks: Marks, spill: str) -> S
             words = named[name].map(written, na_action="ignore")
             taken |= {(name, mark) for mark in own_marks if words.eq(mark).any()}
             named[name] = named[name].mask(words.isin(["", *own_marks]), None).infer_objects()
-        if types.infer_dtype(named[name], skipna=True) in MIXED:  # which Arrow refuses
+        # Which Arrow refuses. It takes lists, which an audit leaves aside.
+        mixed = types.infer_dtype(named[name], skipna=True) in MIXED
+        if mixed and not named[name].map(types.is_list_like).any():
             named[name] = plain(named[name])
     import ibis
     import pyarrow as pa
@@ -133,15 +135,15 @@ def _from_frame(frame: pd.DataFrame, engine: str, marks: Marks, spill: str) -> S
     try:
         arrow = pa.Table.from_pandas(named, preserve_index=False)
     except (pa.ArrowException, OverflowError) as error:
-        mixed = re.search("for column (.*) with type object", str(error))
-        if mixed is None:
+        refused = re.search("for column (.*) with type object", str(error))
+        if refused is None:
             raise told("a frame", error) from error
         raise DataError(
-            f"column {mixed[1]!r} holds values of several kinds, such as numbers and text; make "
+            f"column {refused[1]!r} holds values of several kinds, such as numbers and text; make "
             "them one kind, or name those that stand for a missing value in "
             f"{setting('missing_marks')}",
             parameter="log",
-            value=mixed[1],
+            value=refused[1],
         ) from error
     for column in arrow.schema:
         if isinstance(column.type, pa.BaseExtensionType):  # such as intervals

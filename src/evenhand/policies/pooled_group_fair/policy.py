@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand import _checks
 from evenhand._membership import labels_of
 from evenhand._random import mix
-from evenhand.errors import InputError, literal
+from evenhand.errors import InputError
 from evenhand.groups import Groups
 from evenhand.policies import _checks as checking
 from evenhand.policies._checks import joined
@@ -148,15 +148,9 @@ class PooledGroupFair(Policy):
                 f"groups are {self.groups.names[0]} alone; allowed are two or more: "
                 "a bias can only be seen against another group"
             )
-        if not isinstance(probe, bool):
-            raise InputError(
-                f"probe is {_checks.shown(probe)}; allowed are {literal(True)} and "
-                f"{literal(False)}",
-                value=probe,
-            )
         by_name = is_name(reference) or isinstance(reference, Mapping)
         self.reference = reference if by_name else names_of(reference)
-        self.probe = probe
+        self.probe = _checks.yes_or_no("probe", probe)
         self.shares = shares_of(shares, self._is_general)
         self._design = design_of(self.groups) if self._is_general else None
         self._weights = self._weights_of(self.reference)
