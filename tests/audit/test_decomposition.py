@@ -283,3 +283,16 @@ def test_intervals_cover_where_rows_depend_on_each_other_or_weigh_differently(ki
             row = parts.loc[(part, "")]
             misses[part] += not row["low"] <= 0.35 <= row["high"]
     assert max(misses.values()) <= 11, misses
+
+
+@pytest.mark.parametrize("role", ["cluster", "weight"])
+def test_a_group_of_one_cluster_or_row_has_no_interval(role):
+    """Its errors are not known, which is not the same as none."""
+    log = log_of(24, n=300).assign(judge=range(300), weight=1.5)
+    few = log.head(1 if role == "weight" else 40).assign(group="C", judge=-1)
+    log = pd.concat([log, few], ignore_index=True)
+    log = log.drop(columns="judge") if role == "weight" else log
+    roles = {"weight": "weight"} | ({"cluster": "judge"} if role == "cluster" else {})
+    parts = parts_of(eh.audit(log, reference="M", **roles), "C")
+    row = parts.loc[("unadjusted", "")]
+    assert np.isfinite(row["estimate"]) and row[["low", "high"]].isna().all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 
@@ -327,3 +328,28 @@ def test_events_of_the_same_call_have_the_numbers_that_follow():
         logged.update([logged.select(contexts_of(0)), logged.select(contexts_of(1))], [1.0, 2.0])
     assert [event.seq for event in ledger.events] == [1, 2, 3, 4]
     assert [type(event) for event in ledger.events[2:]] == [RewardObserved] * 2
+
+
+def test_masked_values_are_refused(tmp_path):
+    """NumPy would use the numbers below the mask."""
+    with eh.log_to(tmp_path / "log.csv", of_two()) as logged:
+        decision = logged.select(ONES)
+        for masked in (np.ma.masked, np.ma.array([0.5], mask=[True])):
+            with pytest.raises(eh.InputError, match="true_reward has masked values"):
+                logged.true_reward(decision, masked)
+        with pytest.raises(eh.InputError, match="context has masked values"):
+            context = np.ma.array(ONES[0], mask=True)
+            logged.override(decision, arm=1 - decision.arm, context=context)
+        assert logged.ledger.head == 1
+        with pytest.raises(eh.InputError, match="differs from that of round 1"):
+            logged.true_reward(of_two().select(2.0 * ONES), 1.0)
+
+
+def test_closing_does_not_replace_an_older_snapshot(tmp_path):
+    path = tmp_path / "log.csv"
+    with eh.log_to(path, of_two(), snapshot_every=2) as logged:
+        for _ in range(3):
+            logged.update(logged.select(ONES), 1.0)
+    newest, before = (json.loads(path.with_name(f"log.csv.{name}").read_text().split("\n")[0])
+                      for name in ("snapshot", "snapshot.before"))  # fmt: skip
+    assert newest["seq"] == 6 and before["seq"] == 4

@@ -16,8 +16,6 @@ GZIP, ZSTANDARD, ZIP = ".gz", ".zst", ".zip"
 COMPRESSED = (GZIP, ZSTANDARD, ZIP)
 # What reading a damaged file raises; an encrypted archive is a RuntimeError.
 DAMAGED = (OSError, EOFError, zlib.error, BadZipFile, RuntimeError)
-
-
 CALLED = {GZIP: "a gzip file", ZSTANDARD: "a zstandard file", ZIP: "a ZIP archive"}
 
 
@@ -30,11 +28,13 @@ def damaged(path: str | Path, error: BaseException) -> DataError:
         log.csv.gz is not a gzip file, or is incomplete; write it again
     """
     kind = CALLED.get(Path(path).suffix.lower())
-    if "encrypted" in str(error):
+    if isinstance(error, NotImplementedError):
+        return DataError(f"{path} is compressed in a way that is not supported; unpack it first")
+    if isinstance(error, RuntimeError) and "encrypted" in str(error):
         return DataError(f"{path} is protected by a password; unpack it first")
     if kind is None or (isinstance(error, OSError) and error.errno is not None):
         why = getattr(error, "strerror", None) or type(error).__name__
-        return DataError(f"{path} cannot be read ({why}); give a file that can")
+        return DataError(f"{path} cannot be read ({why}); give a file that can be read")
     return DataError(f"{path} is not {kind}, or is incomplete; write it again")
 
 

@@ -109,13 +109,18 @@ def _read(
     else:
         reading.check("", kind(data))
         frame = as_frame(data)
-    if isinstance(frame.columns, pd.MultiIndex):
-        raise InputError(
-            f"{setting('data')} has column names of several levels; give each column one name"
-        )
+    check_levels(frame, "data")
     if not all(isinstance(name, str) for name in frame.columns):
         frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     return frame
+
+
+def check_levels(frame: pd.DataFrame, parameter: str) -> None:
+    """Refuse a frame whose columns have names of several levels."""
+    if isinstance(frame.columns, pd.MultiIndex):
+        raise InputError(
+            f"{setting(parameter)} has column names of several levels; give each column one name"
+        )
 
 
 def _read_file(
@@ -136,7 +141,7 @@ def _read_file(
         )
     reading.check(form, path.name)
     if form == CSV:
-        return _read_csv(path, columns, reading, names)
+        return _read_csv(path, columns, reading, names, path.name)
     if form == EXCEL:
         return _read_excel(path, columns, reading, names)
     if form == JSON:
@@ -203,22 +208,26 @@ def _read_excel(
     """A sheet, by way of CSV, so that it reads like the same sheet saved as CSV."""
     with TemporaryDirectory(prefix="evenhand-") as folder:
         sheet = from_excel([str(path)], reading.sheet, folder, "data")[str(path)]
-        return _read_csv(Path(sheet), columns, Reading(delimiter=","), names)
+        return _read_csv(Path(sheet), columns, Reading(delimiter=","), names, path.name)
 
 
 def _read_csv(
-    path: Path, columns: Collection[str] | None, reading: Reading, names: Collection[str]
+    path: Path,
+    columns: Collection[str] | None,
+    reading: Reading,
+    names: Collection[str],
+    called: str,
 ) -> pd.DataFrame:
     try:
         if reading.is_utf8:
             with opened(path) as file:
-                check_zeros(path.name, file.read(FIRST_BYTES))
+                check_zeros(called, file.read(FIRST_BYTES))
         mark = delimiter_of(path, reading)
         head = first_records(path, mark, reading)
         if not head:
-            raise DataError(f"{path.name} is empty; give a file with a line of column names")
-        _check_first_row(path, head, mark)
-        kept = _kept(path, head[0], columns)
+            raise DataError(f"{called} is empty; give a file with a line of column names")
+        _check_first_row(called, head, mark)
+        kept = _kept(called, head[0], columns)
         how: dict[str, Any] = {
             "sep": mark,
             "header": 0,
@@ -243,11 +252,11 @@ def _read_csv(
             frame[codes] = text[codes]
     except UnicodeDecodeError as error:
         problem = f"has a byte (0x{error.object[error.start : error.start + 1].hex()})"
-        raise undecodable(path.name, problem, reading.encoding or UTF8) from error
+        raise undecodable(called, problem, reading.encoding or UTF8) from error
     except (pd.errors.ParserError, csv.Error) as error:
-        raise _unreadable(path.name, error) from error
+        raise _unreadable(called, error) from error
     except DAMAGED as error:
-        raise damaged(path.name, error) from error
+        raise damaged(called, error) from error
     frame.index = pd.RangeIndex(2, len(frame) + 2, name=IN_FILE)
     named: pd.DataFrame = frame[list(kept)].set_axis(list(kept.values()), axis=1)
     return named
@@ -283,24 +292,24 @@ def _may_have_codes(path: Path, mark: str, codec: str) -> bool:
     return False
 
 
-def _check_first_row(path: Path, head: list[list[str]], mark: str) -> None:
+def _check_first_row(called: str, head: list[list[str]], mark: str) -> None:
     """Refuse a first row that is too long: pandas checks all rows but this one."""
     if len(head) > 1 and any(head[1][len(head[0]) :]):
         raise DataError(
-            f"{path.name} has {len(head[0])} column names, but {len(head[1])} values in row 2 "
+            f"{called} has {len(head[0])} column names, but {len(head[1])} values in row 2 "
             f"(delimiter {mark!r}); correct it, or give the {setting('delimiter')}"
         )
 
 
-def _kept(path: Path, read: Sequence[str], columns: Collection[str] | None) -> dict[int, str]:
+def _kept(called: str, read: Sequence[str], columns: Collection[str] | None) -> dict[int, str]:
     """The columns that have a name, by their places."""
     names = apart(read)
     nameless = [place for place, name in enumerate(names, 1) if not name]
     if columns is None:
-        tell_of_nameless(path.name, nameless)
+        tell_of_nameless(called, nameless)
     for place, name in enumerate(names):
         if name != read[place].strip() and (columns is None or name in columns):
-            tell_of_repeated(path.name, read[place].strip(), place + 1, name)
+            tell_of_repeated(called, read[place].strip(), place + 1, name)
     return {place: name for place, name in enumerate(names) if name}
 
 
@@ -317,6 +326,8 @@ def _read_parquet(path: Path, columns: Collection[str] | None) -> pd.DataFrame:
         all_known = columns is not None and set(columns) <= set(known)
         return pd.read_parquet(path, columns=sorted(set(columns or ())) if all_known else None)
     except (pyarrow.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # such as missing permission
+            raise damaged(path.name, error) from error
         raise DataError(f"{path.name} {NO_PARQUET}") from error
 
 

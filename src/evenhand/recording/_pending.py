@@ -183,6 +183,9 @@ class Pending:
             raise InputError(
                 f"decision of round {round} already has its true reward; it counts once"
             )
+        waits = isinstance(decision, Decision) and round in self.kept
+        if isinstance(decision, Decision) and waits and not self.is_this(decision):
+            raise self._another(decision)
         return round
 
     def _given_round(self, decision: object) -> int:

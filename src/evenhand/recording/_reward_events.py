@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand import _checks
 from evenhand._prose import number_of
 from evenhand.errors import InputError
 from evenhand.events.event import Event, RewardObserved, TrueRewardObserved
@@ -45,11 +46,12 @@ class RewardEvents:
 
     def true_values(self, given: list[Any], true_reward: ArrayLike) -> list[float]:
         """The true rewards of decisions that may have one, checked."""
+        _checks.unmasked("true_reward", true_reward)
         values = np.ravel(np.asarray(true_reward, dtype=object)).tolist()
         if len(values) != len(given):
             raise InputError(
                 f"true_reward has {number_of(len(values), 'number')}; give one for each of "
-                f"{len(given)} decisions"
+                f"{number_of(len(given), 'decision')}"
             )
         rounds = [self._pending.without_truth(item) for item in given]
         if len(set(rounds)) < len(rounds):

@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Self, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand import _checks
 from evenhand.errors import InputError
 from evenhand.events.event import (
     DecisionMade,
@@ -79,7 +80,8 @@ class LoggedPolicy:
         self._pending, self._every, self._open, self._broken = pending, every, True, ""
         self._turn = RLock()
         self._wide = ledger.about is not None and ledger.about.candidates
-        self._taken = pending.seq  # the last event that a snapshot was tried for
+        self._taken = pending.seq  # the last event that a snapshot was tried for, or the first
+        self._tried = -1  # the same, of this object only
         # What the policy had learned when it last learned through this log, or elsewhere.
         self._known, self._is_outside = policy._changes[0], False
         self._rewards = RewardEvents(policy, ledger, pending)
@@ -217,6 +219,7 @@ class LoggedPolicy:
         round = self._pending.waiting_round(decision)
         if round in self._pending.overridden:
             raise InputError(f"decision of round {round} was already overridden")
+        _checks.unmasked("context", context)
         given = np.atleast_2d(np.asarray(context))
         if self.policy.groups.changes:
             given = joined(self.policy, given, groups, of_arms=False)
@@ -391,7 +394,9 @@ class LoggedPolicy:
         only saves time: one that cannot be saved or written is a warning, whatever error it was.
         """
         policy, pending = self.policy, self._pending
-        self._taken = pending.seq
+        if self._tried == pending.seq:  # it would take the place of an older one
+            return
+        self._taken = self._tried = pending.seq
         is_outside = self._is_outside or self._known != policy._changes[0]
         if is_outside or policy.round != pending.round or own_learner(type(policy)):
             return

@@ -194,7 +194,8 @@ class TableWorld(World):
                 f"{setting('delimiter')} and {setting('separator')} are both given, and are two "
                 f"names of one setting; leave {setting('separator')} out"
             )
-        reading = Reading(encoding, decimal, delimiter or separator, sheet)
+        delimiter = separator if delimiter is None else delimiter
+        reading = Reading(encoding, decimal, delimiter, sheet)
         spelled = [name for name in codes if name not in parts]
         frame = read_table(data, marks, needed, reading, group_columns, spelled)
         point = decimal or "."
@@ -381,6 +382,12 @@ def _check_roles(
     for name in groups:
         if name in listed:
             raise group_as_feature(name)
+    if len({*rewards}) < len(rewards):
+        raise DataError(
+            f"column {rewards[0]!r} is the reward and the true reward; give it one role",
+            parameter="true_reward",
+            value=rewards[0],
+        )
     for name in rewards:
         if name in listed or name in groups or name in cut:
             role = "feature" if name in listed else "part of the group or the arms"

@@ -62,7 +62,9 @@ def welch(means: Averages) -> Unadjusted:
         parts, own = np.diag(means.of_rewards)[pair], means.freedom[pair]
         estimate = float(means.reward[group] - means.reward[reference])
         total = parts.sum() - 2.0 * means.of_rewards[group, reference]
-        if not total > 0.0:
+        if np.isnan(total):  # a single row or cluster says nothing about the error
+            return estimate, np.nan, np.nan
+        if total <= 0.0:
             return estimate, estimate, estimate
         # Satterthwaite's sum is for independent variances.
         freedom = own.min() if means.shared else parts.sum() ** 2 / np.sum(parts**2 / own)

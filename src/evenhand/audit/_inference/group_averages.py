@@ -1,7 +1,8 @@
 """The average context and mean reward of every group, and how far they are from exact.
 
 They are estimates: another sample of people would have others. With weights w, rows v = (x, y) and
-the average m of a group, the error of the average is to first order the sum of w (v - m) / sum w.
+the average m of a group, the error of the average is to first order the sum of w (v - m), divided
+by sum w.
 So its covariance is the sum of the products of these over rows, if rows are independent; otherwise
 it is the sum over clusters of the products of what their rows add up to. A cluster with rows in two
 groups makes their averages dependent.
@@ -65,7 +66,7 @@ def averages(stats: Statistics) -> Averages:
     inside[:, own, own] = np.maximum(inside[:, own, own], 0.0)
     covariance = np.zeros((groups, *inside.shape))
     each = np.arange(groups)
-    covariance[each, each] = inside / np.maximum(n - 1.0, 1e-300)[:, None, None]
+    covariance[each, each] = inside / np.where(n > 1.0, n - 1.0, np.nan)[:, None, None]
     return Averages(context, reward, covariance, np.maximum(n - 1.0, 1.0))
 
 

@@ -16,7 +16,7 @@ from evenhand import _checks
 from evenhand._columns.buckets import plain
 from evenhand._columns.file_formats import Reading
 from evenhand._columns.missing_marks import Marks
-from evenhand._columns.table_files import as_frame
+from evenhand._columns.table_files import as_frame, check_levels
 from evenhand._columns.words import word, written
 from evenhand.audit._input.engines import (
     open_duckdb,
@@ -32,6 +32,7 @@ from evenhand.audit._input.sources import Source, quiet, telling
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
 
 ENGINES = ("duckdb", "spark")
+POSTGRESQL = ("postgresql", "postgres")
 MIXED = ("mixed", "mixed-integer")  # as pandas infers kinds
 TABLES = "duckdb:///FILE::TABLE, postgresql://USER@HOST/DATABASE::TABLE or spark::TABLE"
 
@@ -58,9 +59,9 @@ def open_log(
         _checks.one_of("engine", engine, ENGINES)
     _needs_ibis()
     if hasattr(log, "get_backend") and hasattr(log, "schema"):
-        name = log.get_name() if hasattr(log, "get_name") else "a table"
-        how.check("", str(name))
-        return Source(log, log.get_backend(), str(name), ours=False)
+        name = str(getattr(log.op(), "name", "a table"))  # a query has none
+        how.check("", name)
+        return Source(log, log.get_backend(), name, ours=False)
     if isinstance(log, pd.DataFrame):
         how.check("", "a frame")
         return _from_frame(log, engine or "duckdb", marks or Marks(), spill)
@@ -102,6 +103,7 @@ def _needs_ibis() -> None:
 def _from_frame(frame: pd.DataFrame, engine: str, marks: Marks, spill: str) -> Source:
     if frame.columns.empty:
         raise DataError(f"{setting('log')} has no columns; give a table with some", value=frame)
+    check_levels(frame, "log")
     named = frame.rename(columns=str).reset_index(drop=True)
     twice = named.columns[named.columns.str.casefold().duplicated()]
     if len(twice):
@@ -166,6 +168,13 @@ def _from_frame(frame: pd.DataFrame, engine: str, marks: Marks, spill: str) -> S
 def _open_table(name: str, label: str, engine: str | None, spill: str) -> Source:
     where, table = name.rsplit("::", 1)
     scheme = where.partition("://")[0] if "://" in where else ""
+    elsewhere = "Spark" if where == "spark" else "PostgreSQL" if scheme in POSTGRESQL else ""
+    if elsewhere and engine == "duckdb":
+        raise InputError(
+            f"{setting('log')} is {label!r} and {setting('engine')} is 'duckdb'; a table of "
+            f"{elsewhere} is summed up where it is: leave {setting('engine')} out",
+            value=label,
+        )
     if where == "spark":
         con = open_spark()
     elif engine == "spark":
@@ -174,7 +183,7 @@ def _open_table(name: str, label: str, engine: str | None, spill: str) -> Source
             "is spark::TABLE",
             value=label,
         )
-    elif scheme in ("postgresql", "postgres"):
+    elif scheme in POSTGRESQL:
         con = open_postgres(where, label)
     elif scheme in ("duckdb", ""):
         path = Path(where.removeprefix("duckdb://"))
