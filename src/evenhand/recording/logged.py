@@ -266,6 +266,7 @@ class LoggedPolicy:
             Traceback (most recent call last):
             ...
             evenhand.errors.InputError: merge is not logged, so what UniformRandom has learned ...
+            >>> logged.close()
         """
         raise InputError(
             f"merge is not logged, so what {type(other).__name__} has learned would be lost when "
@@ -284,6 +285,7 @@ class LoggedPolicy:
             Traceback (most recent call last):
             ...
             evenhand.errors.InputError: learn and learn_true are not logged; call update or ...
+            >>> logged.close()
         """
         raise InputError(
             "learn and learn_true are not logged; call update or absorb, which call them"

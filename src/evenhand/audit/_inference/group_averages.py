@@ -20,7 +20,6 @@ import numpy as np
 
 from evenhand.audit._inference.cluster_errors import cluster_counts, cluster_products, row_products
 from evenhand.audit._inference.regression_scores import fits_of, numbered
-from evenhand.audit._input.expressions import number
 from evenhand.audit._input.sources import Source
 from evenhand.bias._fit import PULLS
 from evenhand.bias.statistics import Array, Statistics, totals
@@ -78,13 +77,14 @@ def dependent_averages(source: Source, rows: Any, stats: Statistics) -> Averages
         rows: as `prepared` made them, with w, c or both.
         stats: their sums.
     """
+    import ibis
+
     plain, fits = averages(stats), fits_of(stats, PULLS, {})
     d = plain.context.shape[1]
-    w = rows["w"] if "w" in rows.columns else number(1.0)
+    # A cast from a whole number: PostgreSQL takes the literal 1.0 for a decimal number.
+    w = rows["w"] if "w" in rows.columns else ibis.literal(1, "int32").cast("float64")
     added = [w, *(w * rows[f"z{i}"] for i in range(d - 1)), w * rows["y"]]
-    # As doubles: a literal of PostgreSQL is a decimal number.
-    doubles = {f"v{i}": value.cast("float64") for i, value in enumerate(added)}
-    rows = numbered(rows.mutate(**doubles), fits)
+    rows = numbered(rows.mutate(**{f"v{i}": value for i, value in enumerate(added)}), fits)
     columns = [rows[f"v{i}"] for i in range(d + 1)]
     shared = False
     if "c" in rows.columns:
