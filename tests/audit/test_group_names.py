@@ -25,11 +25,14 @@ def names_in_worlds(log):
     return set(group_labels(read_table(log, labels=["g"]), ["g"])) - {"missing"}
 
 
-@pytest.mark.parametrize("name", WRITERS)
-@pytest.mark.parametrize("kind", COLUMNS)
+# Excel has no numbers with as many digits as the large ones.
+PAIRS = [
+    (name, kind) for name in WRITERS for kind in COLUMNS if (name, kind) != ("log.xlsx", "large")
+]
+
+
+@pytest.mark.parametrize(("name", "kind"), PAIRS)
 def test_audits_and_worlds_agree(name, kind, tmp_path):
-    if (name, kind) == ("log.xlsx", "large"):
-        pytest.skip("Excel has no numbers with so many digits")
     path = tmp_path / name
     WRITERS[name](table_of(COLUMNS[kind]), path)
     assert names_in_audits(path) == names_in_worlds(path)
