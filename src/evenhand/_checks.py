@@ -62,8 +62,8 @@ def kind(value: Any) -> str:
     return "None" if value is None else f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
-def _refusal(name: str, value: Any, allowed: str, *, are: bool = False) -> InputError:
-    message = f"{setting(name)} is {as_given(value)}; allowed {'are' if are else 'is'} {allowed}"
+def _refusal(name: str, value: Any, allowed: str) -> InputError:
+    message = f"{setting(name)} is {as_given(value)}; allowed is {allowed}"
     return InputError(message, parameter=name, value=value, allowed=allowed)
 
 

@@ -85,30 +85,34 @@ class RewardEvents:
         return events, partial(self._policy.absorb, *observations, *by_round)
 
     def true(
-        self,
-        given: list[Any],
-        values: list[float],
-        after: Sequence[Event] | None = None,
-        rewarded: bool = False,
-    ) -> tuple[list[Event], Learn]:
-        """The events of true rewards, and how the policy learns them.
+        self, given: list[Any], values: list[float], after: Sequence[Event] = ()
+    ) -> list[Event]:
+        """The events of true rewards.
 
         Args:
             given: the decisions.
             values: their true rewards.
-            after: the observed rewards of the same call; then how to learn is asked again, once
-                those are in the log.
-            rewarded: whether all have an observed reward, which some may not know of yet.
+            after: the events of the same call that come before them.
         """
-        at, pending = now(), self._pending
-        first = pending.seq + 1 + len(after or ())
-        names = [pending.id_of(pending.without_truth(item)) for item in given]
-        events: list[Event] = [
+        at, first = now(), self._pending.seq + 1 + len(after)
+        return [
             TrueRewardObserved(first + place, at, name, value)
-            for place, (name, value) in enumerate(zip(names, values, strict=True))
+            for place, (name, value) in enumerate(zip(self._ids(given), values, strict=True))
         ]
-        if not pending.learns_truth or after is not None:
-            return events, nothing
+
+    def learn_true(self, given: list[Any], values: list[float], rewarded: bool = False) -> Learn:
+        """How the policy learns true rewards: with the observed ones, which the log may have.
+
+        Args:
+            given: the decisions.
+            values: their true rewards.
+            rewarded: whether all observed rewards are in the log now. A decision given as an object
+                may not have its own yet, and is read from the log then.
+        """
+        pending = self._pending
+        if not pending.learns_truth:
+            return nothing
+        names = self._ids(given)
         sought = {
             name
             for name, item in zip(names, given, strict=True)
@@ -122,7 +126,11 @@ class RewardEvents:
             past[name].learned if name in past else item
             for name, item in zip(names, given, strict=True)
         ]
-        return events, partial(self._policy.update, decisions, true_reward=values)
+        return partial(self._policy.update, decisions, true_reward=values)
+
+    def _ids(self, given: list[Any]) -> list[str]:
+        """The ids of decisions that may have a true reward."""
+        return [self._pending.id_of(self._pending.without_truth(item)) for item in given]
 
     def _has(self, item: Any) -> bool:
         """Whether this is a decision as `select` returned it, with the reward that it has."""

@@ -176,16 +176,16 @@ class LoggedPolicy:
         given: list[Any] = list(decision) if is_batch else [decision]  # type: ignore[arg-type]
         values = rewards.true_values(given, true_reward)
         if reward is None:
-            self._learn(*rewards.true(given, values))
+            self._learn(rewards.true(given, values), rewards.learn_true(given, values))
             return
         events, learn = rewards.observed(given if is_batch else given[0], reward)
-        true_events, _ = rewards.true(given, values, after=events)
 
         def learn_both() -> None:
             learn()
-            rewards.true(given, values, rewarded=True)[1]()
+            rewards.learn_true(given, values, rewarded=True)()
 
-        self._learn([*events, *true_events], learn_both)  # one call is kept as a whole or not
+        # One call is kept as a whole or not.
+        self._learn([*events, *rewards.true(given, values, after=events)], learn_both)
 
     @_in_turn
     def absorb(
@@ -246,8 +246,9 @@ class LoggedPolicy:
             value: any finite number.
         """
         self._check()
-        values = self._rewards.true_values([decision], value)
-        self._learn(*self._rewards.true([decision], values))
+        given, rewards = [decision], self._rewards
+        values = rewards.true_values(given, value)
+        self._learn(rewards.true(given, values), rewards.learn_true(given, values))
 
     # What is not logged -------------------------------------------------------------------------
 
